@@ -10,11 +10,11 @@ use crate::time::nanos;
 /// A limit that follows the latencies of recent calls: their quantile times a factor, between a
 /// floor and a ceiling.
 ///
-/// A fixed limit may be too long: each call to a hung upstream waits for all of it. It may also be
-/// too short as soon as the upstream is a little slower. An adaptive limit is the recent usual
-/// latency plus a margin. It is a part of an [`Upstream`](crate::Upstream) for calls of one kind.
-/// Latencies of different kinds have no quantile in common. A policy uses the limit [as attempt
-/// timeout](crate::RetryPolicy::with_learned_attempt_timeout) or [as the delay before a
+/// A fixed limit may be too long, because each call to a hung upstream waits for all of it, and it
+/// may be too short as soon as the upstream is a little slower. An adaptive limit is the recent
+/// usual latency plus a margin. It is a part of an [`Upstream`](crate::Upstream) for calls of one
+/// kind, since latencies of different kinds have no quantile in common. A policy uses the limit [as
+/// attempt timeout](crate::RetryPolicy::with_learned_attempt_timeout) or [as the delay before a
 /// hedge](crate::HedgePolicy::with_learned_delay).
 ///
 /// # Learned latencies
@@ -28,15 +28,15 @@ use crate::time::nanos;
 /// | is dropped | not | the drop may have had another reason than the latency |
 ///
 /// A call that timed out would have taken longer. If such calls did not count, only fast calls
-/// would count. The limit would stay too short forever once the upstream becomes slower. Counting
+/// would, and the limit would stay too short forever once the upstream becomes slower. Counting
 /// them *as* the limit does not help with a factor of 1: a sample with few slow calls would lower
 /// the limit, and no sample could raise it again. A call that counts as twice the limit is
 /// certainly above the quantile. While less than `1 − quantile` of the calls time out, the quantile
-/// does not change and is exact. Beyond that, the quantile is one of these calls. The limit then at
+/// does not change and is exact. Beyond that, the quantile is one of these calls, so the limit at
 /// least doubles until calls are fast enough or the limit is at the ceiling. TCP doubles its
 /// timeout for the same reason (Karn and Partridge 1987; RFC 6298 §5.5).
 ///
-/// A latency is forgotten after the window. It counts for at least half of the window.
+/// A latency is forgotten after the window but counts for at least half of it.
 ///
 /// # Defaults
 ///
@@ -54,13 +54,14 @@ use crate::time::nanos;
 /// * Few calls. With fewer than 30 a minute you only ever get the ceiling.
 /// * Latencies that depend on the request: a model may write one line or a book. Limit the time
 ///   between items instead.
-/// * Calls that do harm if repeated. A limit near the usual latency times out some healthy calls.
+/// * Calls that do harm if repeated, because a limit near the usual latency times out some healthy
+///   calls.
 ///
 /// # Cost
 ///
-/// No lock, no allocation, 2 KiB. A call that is ready at once pays nothing. A pending call pays an
-/// atomic addition and two readings of the clock (one with a fixed limit). The quantile is computed
-/// at each of the first 64 latencies of similar length and then at every 16th.
+/// No lock, no allocation, 2 KiB. A call that is ready at once pays nothing, while a pending call
+/// pays an atomic addition and two readings of the clock (one with a fixed limit). The quantile is
+/// computed at each of the first 64 latencies of similar length and then at every 16th.
 ///
 /// # Examples
 ///

@@ -3,16 +3,16 @@
 //! The guide has a chapter on [testing](crate::guide::testing).
 //!
 //! A retry is only tested when a call fails. Put [`chaos`](crate::ResilienceExt::chaos) innermost
-//! on a call, beneath its timeouts and breakers. The call then fails, hangs, slows down or panics
-//! at the rates that you set. With a seed, the fault of the nth call depends only on the seed and n.
-//! A failed test therefore fails again in the same way.
+//! on a call, beneath its timeouts and breakers, and the call fails, hangs, slows down or panics at
+//! the rates that you set. With a seed, the fault of the nth call depends only on the seed and n,
+//! so a failed test fails again in the same way.
 //!
 //! # When not
 //!
-//! * In production, unless you intend an outage. The rates become real failures. The feature
+//! * In production, unless you intend an outage. The rates become real failures, so the feature
 //!   `chaos` is for dev-dependencies. No other part of the crate needs it.
 //! * For a fixed sequence such as two failures and then a success. Faults are drawn from the seed
-//!   and do not depend on the content of a call. A closure with a counter is clearer.
+//!   and do not depend on the content of a call, so a closure with a counter is clearer.
 
 use std::fmt;
 use std::pin::Pin;
@@ -28,15 +28,16 @@ use crate::upstream::{Endpoint, NoUpstream, Target};
 /// The rates of injected faults and the number of calls so far.
 ///
 /// Each call meets at most one of the faults *panic*, *hang* and *error*. The fault replaces the
-/// call: the call is not made at all. The rates are shares of all calls. A rate below 0 or NaN
-/// counts as 0. A rate above 1 counts as 1. If the rates add up to more than 1, panics come first
-/// and hangs second. Latency is drawn separately and delays the call or its fault.
+/// call: the call is not made at all. The rates are shares of all calls, so a rate below 0 or NaN
+/// counts as 0, and a rate above 1 counts as 1. If the rates add up to more than 1, panics come
+/// first and hangs second. Latency is drawn separately and delays the call or its fault.
 ///
-/// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and Flood,
-/// "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do not depend
-/// on the version of a random number crate. They do not depend on the delays of retries either: the
-/// faults of the nth call stay the same when a policy changes. Calls are numbered in the order of
-/// their first polls. Concurrent calls get the same faults again only if this order is the same.
+/// With a seed, the nth draw is the nth output of `SplitMix64` from the seed (Steele, Lea and
+/// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The draws therefore do
+/// not depend on the version of a random number crate. They do not depend on the delays of retries
+/// either: the faults of the nth call stay the same when a policy changes. Calls are numbered in
+/// the order of their first polls, so concurrent calls get the same faults again only if this order
+/// is the same.
 ///
 /// Without a seed, the draws come from the [timer](crate::time::Timer::draw) of the call.
 ///
@@ -153,8 +154,8 @@ impl Chaos {
     ///
     /// A rate below 0 or NaN counts as 0. A rate above 1 counts as 1.
     ///
-    /// In a `static Chaos<fn() -> MyError>`, call this method last. The compiler then converts the
-    /// closure to a function pointer.
+    /// In a `static Chaos<fn() -> MyError>`, call this method last, because the compiler then
+    /// converts the closure to a function pointer.
     #[must_use]
     pub const fn with_errors<F>(self, rate: f64, error: F) -> Chaos<F> {
         let Self { seed, panics, hangs, latency, shortest, longest, .. } = self;
@@ -251,7 +252,7 @@ const fn share(rate: f64) -> f64 {
     }
 }
 
-/// Maps `bits` to [0, 1) by the upper 53 bits. An `f64` holds these bits exactly.
+/// Maps `bits` to [0, 1) by the upper 53 bits, which an `f64` holds exactly.
 #[expect(clippy::cast_precision_loss)]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1_u64 << 53) as f64

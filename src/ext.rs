@@ -18,13 +18,13 @@ pub trait ResilienceExt: Future + Sized {
     /// Limits the time from the future's first poll to its completion.
     ///
     /// The error type must implement `From<Elapsed>`. The future is polled before the limit is
-    /// checked. A result that is ready therefore takes precedence. A limit of zero polls the future
-    /// once. A future that is ready at once needs no timer.
+    /// checked, so a result that is ready takes precedence. A limit of zero polls the future once.
+    /// A future that is ready at once needs no timer.
     ///
     /// # Cancel safety
     ///
-    /// It equals the cancel safety of the future. The future is not polled again after the limit
-    /// has run out. The future is dropped together with the [`Timeout`].
+    /// It equals the cancel safety of the future. After the limit has run out the future is not
+    /// polled again, and it is dropped together with the [`Timeout`].
     ///
     /// # Examples
     ///
@@ -68,8 +68,8 @@ pub trait ResilienceExt: Future + Sized {
     /// # Cancel safety
     ///
     /// It equals the cancel safety of the future. A call dropped in the queue has started nothing
-    /// and leaves the queue. A call dropped in flight gives its permit back and counts for nothing.
-    /// The future is dropped before the permit is released.
+    /// and leaves the queue, while a call dropped in flight gives its permit back and counts for
+    /// nothing. The future is dropped before the permit is released.
     ///
     /// # Panics
     ///
@@ -128,11 +128,11 @@ impl<F: Future> ResilienceExt for F {}
 /// Postfix adapters for any stream of `Result`s whose error type implements `From<Elapsed>`.
 ///
 /// Each adapter yields `Elapsed` once as an error and then ends. The stream is polled before the
-/// limit is checked. An item that is ready therefore takes precedence. The stream is dropped as
-/// soon as the limit runs out.
+/// limit is checked, so an item that is ready takes precedence. The stream is dropped as soon as
+/// the limit runs out.
 ///
-/// Only waiting counts: the limit starts when the stream is first found pending. A slow consumer
-/// does not use up the limit. A limit of zero polls the stream once.
+/// Only waiting counts: the limit starts when the stream is first found pending, so a slow consumer
+/// does not use it up. A limit of zero polls the stream once.
 ///
 /// An error counts as an item. It restarts each of these limits and satisfies the limit on the
 /// first item.
@@ -169,8 +169,8 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
 
     /// Limits the wait for the first item. Later items have no limit.
     ///
-    /// Use it against an upstream that accepts requests and then queues them. Such an upstream
-    /// takes longer to begin than to continue.
+    /// Use it against an upstream that accepts requests and then queues them, because such an
+    /// upstream takes longer to begin than to continue.
     fn first_item_timeout<T, E>(self, limit: Duration) -> StreamTimeout<Self, fn(&T) -> bool>
     where
         Self: futures_core::Stream<Item = Result<T, E>>,

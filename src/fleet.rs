@@ -1,8 +1,9 @@
 //! The state of an upstream that many processes share.
 //!
 //! Processes that share an upstream are its *members*. They share it through a store, such as the
-//! crate `resile-redis`. No call waits for the store. [`Upstream::fleet`](crate::Upstream::fleet)
-//! returns the [`Status`], and observers get it in events and gauges.
+//! crate `resile-redis`, but no call waits for the store.
+//! [`Upstream::fleet`](crate::Upstream::fleet) returns the [`Status`], and observers get it in
+//! events and gauges.
 
 use std::fmt;
 use std::sync::atomic::Ordering;

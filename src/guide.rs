@@ -94,7 +94,7 @@ chapter! {
     "",
     "<figure id=\"storm\" class=\"picture\">",
     include_str!("../docs/storm.svg"),
-    "<figcaption>A standstill of ten seconds: answers in time, and load.</figcaption>",
+    "<figcaption>A standstill of ten seconds: answers in time, and load, as means of 20 runs.</figcaption>",
     "</figure>",
     "",
     "<figure id=\"fleet\" class=\"picture\">",
@@ -102,7 +102,8 @@ chapter! {
     "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`configuration`]."
 }
@@ -155,7 +156,8 @@ chapter! {
     "<figcaption>512 agents at a limit of 10 calls a second: finished agents.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`fleet`]."
 }
@@ -171,7 +173,8 @@ chapter! {
     "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
+    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
     "",
     "Next: [`testing`]."
 }
@@ -218,6 +221,52 @@ chapter! {
     include_str!("../docs/guide/migrating.md")
 }
 
+chapter! {
+    cookbook ["serde"] [
+        "crate::retry()" "crate::Upstream::call" "crate::Budget" "crate::Breaker" "crate::Cooldown"
+        "crate::Bulkhead" "crate::Quota" "crate::hedge()" "crate::fallback()" "#which-part"
+    ]
+    include_str!("../docs/guide/cookbook.md"),
+    "",
+    "<figure id=\"which-part\" class=\"picture\">",
+    include_str!("../docs/which-part.svg"),
+    "<figcaption>An arrow to the right is a yes. The questions go on either way.</figcaption>",
+    "</figure>",
+    "",
+    "<style>.picture { margin: 1em 0 } .picture svg { max-width: 100%; height: auto }</style>",
+    "",
+    "Next: [`wrong_retries`]."
+}
+
+chapter! {
+    wrong_retries ["http"] [
+        "crate::RetryPolicy::with_total_timeout" "crate::Backoff" "crate::Jitter::Full"
+        "crate::Backoff::fixed" "crate::Upstream" "crate::http" "crate::Verdict::after"
+        "crate::Cooldown"
+    ]
+    include_str!("../docs/guide/wrong_retries.md")
+}
+
+chapter! {
+    wrong_results ["http" "stream"] [
+        "crate::RetryPolicy::with_hint_cap" "crate::GaveUp::retry_after" "crate::http::Classifier"
+        "crate::http::Classifier::non_idempotent" "crate::http::Classifier::assume_idempotent"
+        "crate::stream::RetryStream::with_required_end"
+        "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
+        "crate::RetryPolicy::contention"
+    ]
+    include_str!("../docs/guide/wrong_results.md")
+}
+
+chapter! {
+    operating ["metrics" "stream"] [
+        "crate::Classify" "crate::classify::ClassifyExt::cut_is"
+        "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
+        "crate::observe::Metrics"
+    ]
+    include_str!("../docs/guide/operating.md")
+}
+
 // A page of rustdoc has no files beside it. So the picture stands at the end of the page.
 #[doc = include_str!("../DESIGN.md")]
 #[doc = ""]
@@ -227,7 +276,8 @@ chapter! {
 #[doc = "</figure>"]
 #[doc = ""]
 #[doc = "<style>img[src='docs/fleet.svg'] { display: none }</style>"]
-#[doc = "<style>.picture svg { max-width: 100%; height: auto }</style>"]
+#[doc = "<style>.picture { overflow-x: auto } .picture svg { max-width: 100%; height: auto }"]
+#[doc = "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>"]
 pub mod design {}
 
 #[doc = include_str!("../COMPARE.md")]

@@ -14,24 +14,24 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 /// The guide has a chapter on [load](crate::guide::load).
 ///
 /// Calls should share a part only if they fail together. With one breaker for all hosts, one
-/// failing host stops the healthy hosts. A budget for all tenants can be spent by one tenant.
-/// [`Keyed`] keeps one value for each key and makes it on first use. It forgets unused values
-/// because keys come from outside without end.
+/// failing host stops the healthy hosts, and a budget for all tenants can be spent by one tenant.
+/// [`Keyed`] keeps one value for each key and makes it on first use. It drops unused values,
+/// because you do not control how many keys arrive.
 ///
 /// A forgotten value starts afresh: the next breaker is closed and the next budget is full. Choose
 /// keys from your configuration or name resolution (hosts, models, regions). Do not use keys that a
-/// stranger can choose freely: a stranger could push the entries of others out. Keep the idle time
-/// well above the longest hold or open time. For a few known keys a `static` for each is simpler
-/// and faster.
+/// stranger can choose freely, because a stranger could push the entries of others out. Keep the
+/// idle time well above the longest hold or open time. For a few known keys a `static` for each is
+/// simpler and faster.
 ///
 /// A value is in use while a caller holds its `Arc` from [`get`](Self::get). A value in use is
 /// never dropped, so overlapping calls always share it. In a full table, a new value replaces the
 /// least recently used of the values not in use. If all values are in use, the table grows past its
-/// capacity. It then holds no more values than its callers do anyway. The alternatives are worse. A
-/// refusal fails a possible call. An unshared value silently removes the protection.
+/// capacity, but it then holds no more values than its callers do anyway. The alternatives are
+/// worse: a refusal fails a possible call, and an unshared value silently removes the protection.
 ///
-/// There is no background task. The next `get` drops values that are idle for too long. The next
-/// new key drops values above the capacity.
+/// There is no background task. Instead the next `get` drops values that are idle for too long, and
+/// the next new key drops values above the capacity.
 ///
 /// # Defaults
 ///
@@ -42,7 +42,7 @@ use crate::time::{DEFAULT_TIMER, DefaultTimer, Timer};
 ///
 /// # Cost
 ///
-/// `get` takes a lock for a look-up by hash. It reads the clock if there is an idle time. It
+/// `get` takes a lock for a look-up by hash. It reads the clock only if there is an idle time and
 /// allocates only for a new key. A caller with many calls to one key can keep the `Arc`. In a full
 /// table a new key also passes over older entries in use.
 ///
@@ -173,8 +173,8 @@ where
 {
     /// Returns the value for `key`. Makes the value if there is none.
     ///
-    /// Concurrent callers with the same new key may each make a value. All of them get the same
-    /// value. The others are dropped. No lock is held while a value is made, used or dropped.
+    /// Concurrent callers with the same new key may each make a value, but all of them get the same
+    /// one and the others are dropped. No lock is held while a value is made, used or dropped.
     pub fn get<Q>(&self, key: &Q) -> Arc<T>
     where
         K: Borrow<Q>,

@@ -9,6 +9,14 @@
 #![cfg_attr(not(feature = "chaos"), doc = "[`Chaos`]: #features")]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
+// The docs have no files beside them. So the picture of the page stands at its end there.
+#![doc = ""]
+#![doc = "<figure id=\"collapse\" class=\"picture\">"]
+#![cfg_attr(doc, doc = include_str!("../docs/collapse.svg"))]
+#![doc = "<figcaption>A spike and a ramp: answers a second, as means of 600 runs.</figcaption>"]
+#![doc = "</figure>"]
+#![doc = ""]
+#![doc = "<style>img[src='docs/collapse.svg'] { display: none } .picture svg { max-width: 100%; height: auto }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

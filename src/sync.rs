@@ -1,8 +1,11 @@
-//! The atomics and locks of shared state: from the standard library or, in models, from loom.
+//! The atomics and locks of shared state: from the standard library or, in models, from loom and
+//! shuttle.
 
 #[cfg(loom)]
 pub(crate) use checked::{AtomicU64, Mutex, MutexGuard};
-#[cfg(not(loom))]
+#[cfg(all(shuttle, not(loom)))]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};
 
 /// loom's types have no `const` constructor. They are made here at first use: their owners keep a

@@ -1,5 +1,5 @@
 # What one build makes of the laboratory. `rivals` is checked and `sdks` is linted while they are built.
-PROGRAMS=($LAB -p storm -p soak -p proofs -p originals -p linear)
+PROGRAMS=($LAB -p storm -p soak -p proofs -p originals -p linear -p operating -p resile-model)
 
 lab_programs() {
     linted build --quiet "${PROGRAMS[@]}" --bins --tests
@@ -7,7 +7,16 @@ lab_programs() {
 
 # The claims in their reduced form.
 lab_tests() {
-    linted test "${PROGRAMS[@]}" --test claims --test short
+    linted test "${PROGRAMS[@]}" --test claims --test short --test queries
+}
+
+# The alerts fire in a bad hour and stay silent in a calm one, if Prometheus is there to say so.
+alerts() {
+    if command -v promtool >/dev/null; then
+        promtool test rules lab/operating/alerts_test.yml
+    else
+        omit "the alerts, because promtool is not installed"
+    fi
 }
 
 # `storm` draws the published claims in their reduced form. It exits with 2 on unknown arguments,

@@ -8,7 +8,7 @@ packed() {
     cargo publish --workspace --dry-run --quiet --allow-dirty
     cargo package --quiet --allow-dirty --no-verify # leaves the package for the minimum Rust
     contains resile LICENSE-{APACHE,MIT} {CHANGELOG,COMPARE,CONTRIBUTING,DESIGN,README,SECURITY}.md \
-        docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,limit,parts,priority,quota,storm}.svg
+        docs/guide/{fleet,guide,load,quotas}.md docs/{collapse,fleet,fleet-redis,limit,parts,priority,quota,storm,which-part}.svg llms.txt
     contains resile-llm LICENSE-{APACHE,MIT} {CHANGELOG,README}.md docs/agent.md docs/guide/failures.md
     contains resile-clients LICENSE-{APACHE,MIT} {CHANGELOG,README}.md data/errors.csv
     contains resile-tower LICENSE-{APACHE,MIT} {CHANGELOG,DESIGN,README}.md examples/{client,server}.rs
@@ -26,7 +26,7 @@ contains() {
             return 1
         fi
     done
-    if grep -E '^(target|\.cargo|\.ci|crates|fuzz|lab)/' <<<"$list"; then
+    if grep -E '^(target|\.cargo|\.ci|\.github|crates|fuzz|lab|tests/house)/' <<<"$list"; then
         echo "the package $package has the files above, which it must not have" >&2
         return 1
     fi

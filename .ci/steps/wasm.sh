@@ -93,7 +93,7 @@ browser() {
 }
 
 # Builds the page of `lab/browser` and opens it in a browser without a screen: once with retries
-# that keep the server down, and once with the default budget and breaker.
+# that keep the server down, and once with the default budget and breaker. Then it presses buttons.
 wasm_page() {
     local page
     if ! has_target "$WASM"; then
@@ -109,19 +109,41 @@ wasm_page() {
     fi
     shows "$page" "The server does not recover"
     shows "$page#9,4,0,2,4,3,6,3,0" "The server recovers after"
+    presses "$page" "No retry" "The server recovers after"
+    presses "$page" "Naive retries" "The server does not recover"
+    presses "$page" "All defaults" "The server recovers after"
 }
 
-# shows PAGE WORDS: opens the page and fails unless it has its picture and these words, and no error.
+# shows PAGE WORDS…: opens the page and fails unless it has its picture and these words, and no error.
 shows() {
-    local data="$CARGO_TARGET_DIR/chromium" dom
+    local data="$CARGO_TARGET_DIR/chromium" page="$1" dom
+    shift
     rm -rf "$data"
     dom="$("$(browser)" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
         --disable-background-networking --disable-component-update --disable-sync \
-        --user-data-dir="$data" --virtual-time-budget=30000 --dump-dom "file://$1" 2>/dev/null)" || true
+        --user-data-dir="$data" --virtual-time-budget=30000 --dump-dom "file://$page" 2>/dev/null)" || true
     rm -rf "$data"
-    grep '<p id="sentence"' <<<"$dom" || true
-    grep '<p id="error"' <<<"$dom" || true
-    answers "$dom" '</svg>' 'id="error" role="alert" hidden' "$2"
+    grep -o '<p id="\(outcome\|error\)"[^/]*' <<<"$dom" || true
+    answers "$dom" '</svg>' 'id="error" role="alert" hidden' "$@" && rows="$(grep -o '<tbody id="rows">.*' <<<"$dom")"
+}
+
+# presses PAGE NAME WORDS: presses the button of a client and opens a claim. The sliders must then
+# have the settings of this client, so that both of their rows are the same.
+presses() {
+    local page="${1%.html}-pressed.html" name="$2" rows row
+    cat "$1" - >"$page" <<END
+<script>
+addEventListener("load", function press() {
+    const button = [...document.querySelectorAll("#clients button")].find(each => each.textContent === "$name");
+    button ? button.click() : setTimeout(press, 50);
+    document.querySelectorAll("#claims details").forEach((each, at) => { each.open = at === 6; });
+});
+</script>
+END
+    shows "$page" "aria-pressed=\"true\">$name<" "$3" '<b>Shows: </b>' '<b>Do: </b>'
+    row="$(sed -n "s|.*>$name</span></th>\(.*\)|\1|p" <<<"$rows" | sed 's|</tr>.*||')"
+    printf '%s: %s\n' "$name" "$row"
+    answers "$rows" ">Yours</span></th>$row</tr>"
 }
 
 # Runs the laws on WASI, in the Wasmtime of a package registry.

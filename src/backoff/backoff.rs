@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// The delay before each retry: a curve, capped, then jittered.
 ///
-/// The first retry has the number 1. All arithmetic saturates. No input panics. Jitter never raises
-/// a delay above the cap. At the cap jitter still spreads delays: otherwise all clients at the cap
-/// would retry together.
+/// The first retry has the number 1. All arithmetic saturates, so no input panics. Jitter never
+/// raises a delay above the cap, but it still spreads delays at the cap: otherwise all clients at
+/// the cap would retry together.
 ///
 /// # Defaults
 ///
@@ -61,7 +61,7 @@ impl Backoff {
         Self::new(Curve::None, Duration::MAX)
     }
 
-    /// Creates a backoff with one constant delay. It has no cap and no default jitter.
+    /// Creates a backoff with one constant delay, without a cap and without default jitter.
     #[must_use]
     pub const fn fixed(delay: Duration) -> Self {
         Self::new(Curve::Fixed(delay), Duration::MAX)
@@ -85,8 +85,8 @@ impl Backoff {
         Self::new(Curve::Fibonacci(base), cap_for(base))
     }
 
-    /// Creates a backoff with the listed delays. The last delay repeats. An empty list means no
-    /// delay. The backoff has no cap and no default jitter.
+    /// Creates a backoff with the listed delays, of which the last one repeats. An empty list means
+    /// no delay. The backoff has no cap and no default jitter.
     #[must_use]
     pub const fn steps(delays: &'static [Duration]) -> Self {
         Self::new(Curve::Steps(delays), Duration::MAX)
@@ -111,8 +111,8 @@ impl Backoff {
         self
     }
 
-    /// Sets the longest delay, jitter included. A base above the cap counts as the cap, so that
-    /// delays do not grow. The cap does not apply to an upstream's hint.
+    /// Sets the longest delay, jitter included. A base above the cap counts as the cap, so delays
+    /// then do not grow. The cap does not apply to an upstream's hint.
     #[must_use]
     pub const fn with_cap(mut self, cap: Duration) -> Self {
         self.cap = cap;
@@ -132,7 +132,7 @@ impl Backoff {
         self
     }
 
-    /// Returns the longest delay, jitter included. [`Duration::MAX`] is no cap.
+    /// Returns the longest delay, jitter included. [`Duration::MAX`] means no cap.
     #[must_use]
     pub const fn cap(&self) -> Duration {
         self.cap
@@ -161,9 +161,9 @@ impl Backoff {
     /// Returns the delay before retry `retry` (1 is the first), at most the cap.
     ///
     /// `previous` is the delay before the last retry (zero if there was none). `draw` returns a
-    /// uniform random number from a range of nanoseconds, such as
-    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::time::Timer). `draw` is not called if
-    /// the jitter has nothing to spread. Jittered delays saturate at `u64::MAX` nanoseconds (584
+    /// uniform random number from a range of nanoseconds, such as `|range|
+    /// timer.draw_within(range)` with any [`Timer`](crate::time::Timer), and is not called if the
+    /// jitter has nothing to spread. Jittered delays saturate at `u64::MAX` nanoseconds (584
     /// years).
     #[inline]
     pub fn delay(
@@ -204,9 +204,9 @@ impl Backoff {
         Schedule { backoff: *self, retry: 0 }
     }
 
-    /// Returns the wait after an upstream's `hint`: the hint plus a random part. Otherwise all
-    /// clients with the same hint would come back at one instant. `room` is the longest useful
-    /// wait. The random part is at most half of the room beyond the hint. Only an explicit
+    /// Returns the wait after an upstream's `hint`: the hint plus a random part, because all
+    /// clients with the same hint would come back at one instant otherwise. `room` is the longest
+    /// useful wait. The random part is at most half of the room beyond the hint. Only an explicit
     /// `Jitter::None` omits it: a hint is not a delay given by the caller.
     #[inline]
     pub(crate) fn after_hint(
@@ -258,8 +258,9 @@ impl Iterator for Schedule {
     }
 }
 
-/// Compares curve, factor, cap and jitter. A given jitter equals the same default jitter here. They
-/// differ for hints and in [`Breaker::with_open_time`](crate::Breaker::with_open_time).
+/// Compares curve, factor, cap and jitter. A given jitter equals the same default jitter here,
+/// although they differ for hints and in
+/// [`Breaker::with_open_time`](crate::Breaker::with_open_time).
 impl PartialEq for Backoff {
     fn eq(&self, other: &Self) -> bool {
         self.curve == other.curve

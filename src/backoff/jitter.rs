@@ -3,8 +3,8 @@ use std::ops::RangeInclusive;
 /// The random spread of a delay `d`. Clients that failed together must not come back together.
 ///
 /// `Full`, `Equal` and `Decorrelated` follow Brooker, "Exponential Backoff And Jitter" (AWS
-/// Architecture Blog, 2015), except at the cap. The published formula clips there, so that most
-/// delays *are* the cap. This crate narrows or slides the interval instead.
+/// Architecture Blog, 2015), except at the cap. The published formula clips there, so most delays
+/// *are* the cap. This crate narrows or slides the interval instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Jitter {
@@ -16,11 +16,11 @@ pub enum Jitter {
     /// Uniform in `[d/2, d]`, so never less than half the delay.
     Equal,
     /// Uniform in `[d·(1−f), d·(1+f)]`, with f from 0 to 1 (NaN is 0). An interval beyond the cap
-    /// slides down until it ends at the cap. It keeps its width as far as zero allows.
+    /// slides down until it ends at the cap and keeps its width as far as zero allows.
     Proportional(f64),
     /// Uniform in `[base, 3 × the previous delay]`, where `base` is the first delay of the curve.
-    /// This random walk replaces the growth of the curve. The upper end is at most the cap. The
-    /// lower end is at most a third of the cap.
+    /// This random walk replaces the growth of the curve. The upper end is at most the cap, and the
+    /// lower end at most a third of the cap.
     Decorrelated,
 }
 

@@ -59,10 +59,10 @@ impl Advice {
     /// Sets a pause, from the moment of the advice, because another process probes the upstream
     /// now. Zero means no pause.
     ///
-    /// An open breaker does not become half-open before the pause is over. It refuses calls as in
-    /// its open time. A closed or half-open breaker admits calls as usual. The pause goes on
-    /// meanwhile, and counts if the breaker opens. A pause longer than the lease of a probe is cut
-    /// to [the lease](crate::Breaker::with_lease). So one advice cannot keep a breaker open for
+    /// An open breaker does not become half-open before the pause is over, and it refuses calls as
+    /// in its open time. A closed or half-open breaker admits calls as usual, but the pause goes on
+    /// meanwhile and counts if the breaker opens. A pause longer than the lease of a probe is cut
+    /// to [the lease](crate::Breaker::with_lease), so one advice cannot keep a breaker open for
     /// ever.
     #[must_use]
     pub const fn without_probe_for(mut self, pause: Duration) -> Self {

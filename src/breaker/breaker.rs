@@ -15,9 +15,9 @@ use std::time::Duration;
 /// A circuit breaker, a part of an [`Upstream`](crate::Upstream).
 ///
 /// Each attempt on the upstream asks the breaker first and reports its outcome. If the breaker
-/// refuses an attempt, the call ends at once with [`StopReason::Open`](crate::StopReason::Open).
-/// The error has the time until the breaker lets calls through. If the breaker would also refuse
-/// the next retry, the call ends without waiting for the delay.
+/// refuses an attempt, the call ends at once with [`StopReason::Open`](crate::StopReason::Open),
+/// and the error has the time until the breaker lets calls through. If the breaker would also
+/// refuse the next retry, the call ends without waiting for the delay.
 ///
 /// # Defaults
 ///
@@ -35,7 +35,7 @@ use std::time::Duration;
 /// # Fairness
 ///
 /// A half-open breaker admits probes in the order of their requests. The closed path is lock-free
-/// and allocates nothing. A success reads the clock only if a rate is counted.
+/// and allocates nothing, and a success reads the clock only if a rate is counted.
 ///
 /// # Examples
 ///
@@ -119,7 +119,7 @@ impl Breaker {
     }
 
     /// Sets the length of the window for both rates. The window slides by a sixteenth of its
-    /// length. So a call counts for fifteen to sixteen sixteenths of the window.
+    /// length, so a call counts for fifteen to sixteen sixteenths of it.
     #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.core.settings.slot = Slot::of(window);
@@ -130,8 +130,8 @@ impl Breaker {
     /// opening in a row, and so on.
     ///
     /// The curves [`Backoff::fixed`], `steps` and `custom` have no jitter unless one is given. A
-    /// growing curve has ± 20 % unless another jitter is given. `Jitter::Full` could make an open
-    /// breaker half-open at once.
+    /// growing curve has ± 20 % unless another jitter is given, because `Jitter::Full` could make
+    /// an open breaker half-open at once.
     #[must_use]
     pub const fn with_open_time(mut self, open: Backoff) -> Self {
         self.core.settings.open = open.or_jitter(OPEN_JITTER);
@@ -147,8 +147,8 @@ impl Breaker {
         self
     }
 
-    /// Sets the lease of a probe. When the lease runs out, another probe may start. A late result
-    /// still counts.
+    /// Sets the lease of a probe. When the lease runs out, another probe may start, but a late
+    /// result still counts.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
         self.core.settings.lease = lease;

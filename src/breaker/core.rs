@@ -30,18 +30,17 @@ pub(crate) trait Owner {
 ///
 /// Invariants:
 /// 1. `phase` is `generation << 1 | refusing`, and is written under the lock only. The bit
-///    `refusing` is set while the machine is not closed. While the bit is set, only the machine
-///    admits calls.
+///    `refusing` is set while the machine is not closed, and only the machine admits calls then.
 /// 2. `streak` is `generation << 32 | failures since the last success`. A call of another
 ///    generation leaves `streak` alone. While the breaker refuses, the generation in `streak` is
 ///    that of the transition that began the refusal. No ticket has that generation, so no call
 ///    changes `streak` then.
 /// 3. `refuses_until` is the end of the refusals while the machine is open, else 0. They end with
-///    the open time, or with an advised pause that ends later. The word is written under the lock.
-///    A transition writes it before `phase`.
+///    the open time, or with an advised pause that ends later. The word is written under the lock,
+///    and a transition writes it before `phase`.
 /// 4. `suspicion` is 1 if the last advice suspects the upstream, else 0. It is written under the
-///    lock, together with the pause of the same advice. It is read only where a failed or slow call
-///    is counted. A transition leaves it alone: the advice is not the breaker's own count.
+///    lock, together with the pause of the same advice, but it is read only where a failed or slow
+///    call is counted. A transition leaves it alone: the advice is not the breaker's own count.
 /// 5. Events enter and leave `unreported` under the lock, first in, first out. They are reported
 ///    outside the lock.
 pub(super) struct Core {

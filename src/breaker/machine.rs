@@ -280,7 +280,7 @@ impl Machine {
         Transition::Closed { refused: 0, lasted }
     }
 
-    /// Closes the breaker by hand. Closing an isolated breaker is no event, because its visible
+    /// Closes the breaker by hand. Closing an isolated breaker is not an event, because its visible
     /// state does not change.
     pub(super) fn reset(&mut self) -> Option<Transition> {
         let was_closed = self.isolations > 0 || matches!(self.phase, Phase::Closed);

@@ -2,20 +2,20 @@
 //!
 //! The guide has a chapter on [load](crate::guide::load).
 //!
-//! A retry spends effort on one call. A breaker saves effort across all calls. It spares the caller
-//! the wait for a likely failure, and it spares the upstream load during its recovery. Use a
+//! A retry spends effort on one call, while a breaker saves effort across all calls. It spares the
+//! caller the wait for a likely failure, and it spares the upstream load during its recovery. Use a
 //! breaker if many calls share one upstream and a failing call is slow or costs something.
 //!
-//! Do not share a breaker between calls with independent failures. The failures of one tenant,
-//! shard or model would refuse the calls of all. Give each of them its own
-//! [`Upstream`](crate::Upstream). A breaker does not replace a [`Budget`](crate::Budget) either.
-//! Below its threshold a breaker does nothing, while retries already add load.
+//! Do not share a breaker between calls with independent failures, because the failures of one
+//! tenant, shard or model would refuse the calls of all. Give each of them its own
+//! [`Upstream`](crate::Upstream). A breaker does not replace a [`Budget`](crate::Budget) either:
+//! below its threshold a breaker does nothing, while retries already add load.
 //!
 //! # Trip conditions
 //!
 //! Any of three conditions opens the breaker. Each detects failures missed by the other two:
 //! * **Consecutive failures**: the upstream is gone. This condition detects an outage at low
-//!   traffic. It misses an outage with occasional successes.
+//!   traffic but misses an outage with occasional successes.
 //! * **Failure rate** over a sliding window with a minimum number of calls. This condition detects
 //!   a partial outage and needs traffic.
 //! * **Slow-call rate**: the upstream answers too late to be useful. This condition is off unless a
@@ -33,12 +33,12 @@
 //! | `Unknown`, unclassified, or dropped unfinished | | | ends without a result |
 //!
 //! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed
-//! `GET`. A 404 classified as `Healthy` counts as good, because it shows a working upstream. A
+//! `GET`. A 404 classified as `Healthy` counts as good because it shows a working upstream, and a
 //! throttled call shows a reachable one. A call admitted before a transition does not count later.
 //!
 //! An attempt that times out counts by its verdict: `Failing` unless the classifier returns another
-//! one. An attempt cancelled by the total timeout counts too, if it ran for at least half of the
-//! shorter of the two timeouts. A shorter run shows nothing.
+//! one. An attempt cancelled by the total timeout counts too, but only if it ran for at least half
+//! of the shorter of the two timeouts, because a shorter run shows nothing.
 
 #[cfg(feature = "fleet")]
 mod advice;

@@ -22,8 +22,8 @@ const SLOT_BITS: u32 = 0;
 
 /// The counts of calls that ended within the last window: constant time and memory, lock-free.
 ///
-/// A slot has one word for each kind of count. A word is read and replaced as a whole. Its bits are
-/// `begun: 1 | generation: 7 | lap: 24 | count: 32`.
+/// A slot has one word for each kind of count, and a word is read and replaced as a whole. Its bits
+/// are `begun: 1 | generation: 7 | lap: 24 | count: 32`.
 ///
 /// Invariants:
 /// 1. A word counts only for the generation and the lap in its tag. The lap is the number of past
@@ -35,14 +35,14 @@ const SLOT_BITS: u32 = 0;
 /// 4. A success that begins a slot gives the same tag to the slot's failures. If the two tags
 ///    differ later, a failure has begun the slot for another time since.
 /// 5. A shard without its bit in `used` has counted nothing. A thread sets the bit before it gives
-///    a word a tag. A later thread that counts under this tag sees the bit.
+///    a word a tag, so a later thread that counts under this tag sees the bit.
 ///
 /// # Limits
 ///
 /// A count stops at `u32::MAX`: no window has as many calls of one kind in one slot of one shard. A
-/// lap has 24 bits. Counts untouched for exactly 16,777,216 windows would count as fresh, once.
-/// That is five years with windows of 10 s. A thread may stall for a whole window between reading
-/// the clock and counting. It then overwrites the counts of a later lap in one slot and shard.
+/// lap has 24 bits, so counts untouched for exactly 16,777,216 windows would count as fresh, once.
+/// That is five years with windows of 10 s. A thread that stalls for a whole window between reading
+/// the clock and counting overwrites the counts of a later lap in one slot and shard.
 pub(super) struct Window {
     shards: [Shard; SHARDS],
     /// One bit for each shard in use: there may be fewer threads than shards.

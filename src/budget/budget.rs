@@ -6,19 +6,20 @@ use std::fmt;
 use std::mem;
 use std::sync::atomic::Ordering;
 
-/// A budget for retries, shared by many calls. It starts full. Each retry takes a token. Each
+/// A budget for retries, shared by many calls. It starts full, each retry takes a token, and each
 /// **success** returns a part of a token.
 ///
-/// Without a budget, three retries per call quadruple the load on a failing upstream. They can keep
-/// the upstream down for good. With a budget, retries die out together with the successes that pay
-/// for them. At total failure there are exactly as many retries as budget tokens. A budget that
-/// refills with every *call* cannot do this: calls go on while the upstream is down. The design
-/// follows Brooker, "Fixing retries with token buckets and circuit breakers" (2022), and the retry
-/// throttling of the AWS SDKs and gRPC.
+/// Without a budget, three retries per call quadruple the load on a failing upstream and can keep
+/// it down for good. With a budget, retries die out together with the successes that pay for them.
+/// At total failure there are exactly as many retries as budget tokens. A budget that refills with
+/// every *call* cannot do this: calls go on while the upstream is down. The design follows Brooker,
+/// "Fixing retries with token buckets and circuit breakers" (2022), and the retry throttling of the
+/// AWS SDKs and gRPC.
 ///
-/// The first attempt of a call is always free. A retry is paid before its delay. A call that cannot
-/// pay ends at once with its own error and [`StopReason::Budget`](crate::StopReason::Budget). The
-/// token is given back if the call ends before the retry starts.
+/// The first attempt of a call is always free. A retry is paid before its delay, so a call that
+/// cannot pay ends at once with its own error and
+/// [`StopReason::Budget`](crate::StopReason::Budget). The token is given back if the call ends
+/// before the retry starts.
 ///
 /// Share one budget among the calls to one upstream: in a `static` or in an `Arc`.
 ///
@@ -32,20 +33,19 @@ use std::sync::atomic::Ordering;
 ///
 /// The capacity limits the retries of a sudden burst of failures. At its worst moment an overload
 /// costs about one good call for each token, before the budget can act. The model of a ramp in
-/// `lab/storm` measures the good calls around the peak. They are 97 % with 3 tokens, 96 % with
-/// 5, 95.5 % with 8, 95 % with 10, 93 % with 20, 85 % with 50 and 70 % with 100. A deposit of 0.05
-/// instead of 0.1 gains another 1.5 points. The upstream recovers with each of these capacities,
-/// only later.
+/// `lab/storm` measures the good calls around the peak: 97 % with 3 tokens, 96 % with 5, 95.5 %
+/// with 8, 95 % with 10, 93 % with 20, 85 % with 50 and 70 % with 100. A deposit of 0.05 instead of
+/// 0.1 gains another 1.5 points. The upstream recovers with each of these capacities, only later.
 ///
-/// 8 tokens are too few for bursts of failures on a healthy upstream. If a deploy cuts 20 calls at
+/// 8 tokens are too few for bursts of failures on a healthy upstream: if a deploy cuts 20 calls at
 /// once in a program with few calls, only 8 of them are retried. If the upstream is large compared
 /// with your load, set the capacity to the burst that should pass (20 to 100). The AWS SDKs allow a
 /// client 100 retries. Stay low if the upstream is small and many clients share it.
 ///
 /// # Fairness
 ///
-/// None: the first call to ask gets the token. The count is exact: `c` tokens pay for `c` retries,
-/// even if many more calls fail at once. The budget is lock-free. A full budget is only read.
+/// None: the first call to ask gets the token. The count is exact: `c` tokens pay for `c` retries
+/// even if many more calls fail at once. The budget is lock-free, and a full budget is only read.
 ///
 /// # Examples
 ///
@@ -87,9 +87,10 @@ impl Budget {
     /// Creates the budget of the AWS SDKs: their standard mode in version 2.1, the default from
     /// November 2026. Use it with [`RetryPolicy::aws`](crate::RetryPolicy::aws).
     ///
-    /// It has 500 tokens. A retry costs 14 tokens, after a throttling 5. A retry that succeeds gives
-    /// its cost back. Each other success adds 1 token. So the budget is drained by a failure of more
-    /// than 22 % of all attempts, or by a throttling of more than 32 %, with three attempts a call.
+    /// It has 500 tokens. A retry costs 14 tokens, after a throttling 5. A retry that succeeds
+    /// gives its cost back, and each other success adds 1 token. So the budget is drained by a
+    /// failure of more than 22 % of all attempts, or by a throttling of more than 32 %, with three
+    /// attempts a call.
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Retry behavior" (2026).
     #[must_use]
@@ -99,14 +100,14 @@ impl Budget {
 
     /// Creates the budget of a gRPC channel, its `retryThrottling` with `maxTokens` and `tokenRatio`.
     ///
-    /// Each failed attempt takes a token, also the first one of a call, and each success adds `ratio`.
-    /// A retry takes nothing, but it is made only while more than half of the tokens are left. So the
-    /// budget remembers failures that were not retried: after a long outage the first retry comes
-    /// only after half of `tokens`, divided by `ratio`, successes.
+    /// Each failed attempt takes a token, also the first one of a call, and each success adds
+    /// `ratio`. A retry takes nothing but is made only while more than half of the tokens are left.
+    /// So the budget remembers failures that were not retried: after a long outage the first retry
+    /// comes only after half of `tokens`, divided by `ratio`, successes.
     ///
-    /// An attempt counts as failed if its [verdict](crate::Verdict) says that the upstream is failing
-    /// or throttling. This budget is for calls on an upstream, because [`withdraw`](Self::withdraw) by
-    /// hand counts no failure. A fleet does not share it.
+    /// An attempt counts as failed if its [verdict](crate::Verdict) says that the upstream is
+    /// failing or throttling. This budget is for calls on an upstream, because
+    /// [`withdraw`](Self::withdraw) by hand counts no failure. A fleet does not share it.
     ///
     /// Source: gRPC A6, "gRPC Retry Design", section "Throttling Retry Attempts and Hedged RPCs".
     ///
@@ -141,7 +142,7 @@ impl Budget {
         Self::of(capacity, prices)
     }
 
-    /// Sets the highest number of tokens. The budget starts with this number. With 0 no call is
+    /// Sets the highest number of tokens, with which the budget also starts. With 0 no call is
     /// retried.
     #[must_use]
     pub const fn with_capacity(self, tokens: u32) -> Self {

@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 
 /// An admitted attempt on an [`Upstream`](crate::Upstream), made by the caller.
 ///
-/// Dropping it without a report gives everything back except the reservation of a quota. The
+/// Dropping it without a report gives everything back except the reservation of a quota, and the
 /// attempt does not count. The reservation stands because the request may have been sent. If it was
 /// not sent, call [`withdraw`](Self::withdraw).
 #[must_use = "a dropped admission reports nothing: call `succeeded` or `settle`"]

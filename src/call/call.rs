@@ -13,9 +13,9 @@ use std::convert::Infallible;
 impl<M: Timer> Upstream<M> {
     /// Runs `future` as one attempt on the upstream.
     ///
-    /// The attempt waits for its admission. `classifier` classifies an error for the breaker and
-    /// the cooldown. There is no retry and the attempt takes no budget token. With an
-    /// [adaptive timeout](Self::with_adaptive_timeout) the attempt times out at the learned limit.
+    /// The attempt waits for its admission, and `classifier` classifies an error for the breaker
+    /// and the cooldown. There is no retry, so the attempt takes no budget token. With an [adaptive
+    /// timeout](Self::with_adaptive_timeout) the attempt times out at the learned limit.
     ///
     /// The returned future takes a [token](Call::with_token), a
     /// [total timeout](Call::with_total_timeout) and an
@@ -31,7 +31,7 @@ impl<M: Timer> Upstream<M> {
     /// # Cancel safety
     ///
     /// Dropping the call during the wait leaves the queue. Dropping the call in flight drops
-    /// `future`. The attempt then counts neither as a success nor as a failure.
+    /// `future`, and the attempt then counts neither as a success nor as a failure.
     ///
     /// # Examples
     ///
@@ -77,7 +77,7 @@ impl<M: Timer> Upstream<M> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] if the attempt is refused. Its [`reason`](GaveUp::reason) says why. Its
+    /// [`GaveUp`] if the attempt is refused. Its [`reason`](GaveUp::reason) says why, and its
     /// [`retry_after`](GaveUp::retry_after) says when to ask again if known.
     ///
     /// # Cancel safety

@@ -48,7 +48,7 @@ impl<F, E, C, X: Target> Call<F, E, C, X> {
 impl<F, E, C, X: Target> Call<F, E, C, X> {
     /// Sets the token that cancels the call, before the first poll.
     ///
-    /// The token ends the wait for the admission and drops an attempt in flight.
+    /// The token ends the wait for the admission and drops an attempt in flight, while
     /// [`Drain(token)`](crate::Drain) lets an attempt in flight finish. The call ends as
     /// [`StopReason::Cancelled`].
     pub fn with_token<K: Cancel>(self, token: K) -> Call<F, E, C, X, K> {

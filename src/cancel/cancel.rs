@@ -1,10 +1,10 @@
 /// A token that stops a call from outside.
 ///
-/// The call checks the token before each attempt and before each wait. During attempts and waits,
-/// the call also polls the token. A result that is ready at the same time takes precedence.
+/// The call checks the token before each attempt and before each wait, and also polls it during
+/// attempts and waits. A result that is ready at the same time takes precedence.
 ///
 /// With the feature `tokio`, `CancellationToken` of `tokio-util` and `&CancellationToken` are
-/// tokens. An `Option` of a token is a token too. `None` never stops the call.
+/// tokens. An `Option` of a token is a token too, of which `None` never stops the call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a cancellation token: pass `Never`, a `CancellationToken` or a `&CancellationToken`",
     note = "or implement `resile::cancel::Cancel` for a token of your own"
@@ -48,7 +48,7 @@ impl Cancel for Never {
 
 /// A token that lets an attempt in flight finish.
 ///
-/// The inner token ends waits and prevents new attempts. It does not cancel an attempt in flight.
+/// The inner token ends waits and prevents new attempts but does not cancel an attempt in flight.
 /// Use it for a graceful shutdown: the work in progress ends and no new work begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drain<K>(pub K);

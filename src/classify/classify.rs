@@ -11,14 +11,14 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// A closure such as `|e: &MyError| e.is_transient()` is a classifier. It may return a `bool` (true
 /// is [`Verdict::transient`], false is [`Verdict::fatal`]), a [`Verdict`] or an `Option<Verdict>`
-/// (`None` is no opinion). A pair of classifiers asks the second one if the first one has no
+/// (`None` means no opinion). A pair of classifiers asks the second one if the first one has no
 /// opinion. A classifier can be passed by value, in an `Arc` or as `&dyn Classify<E>`.
 ///
 /// # Cut attempts
 ///
 /// A timeout, a deadline or the end of a broken stream cuts an attempt. There is no error then, but
-/// the upstream may have executed the whole request. [`classify_cut`](Self::classify_cut) is the
-/// classifier's opinion on such an attempt. The opinion is stated, or it is a default:
+/// the upstream may have executed the whole request, so [`classify_cut`](Self::classify_cut) asks
+/// the classifier for its opinion on such an attempt. The opinion is stated, or it is a default:
 ///
 /// | classifier | opinion on a cut | the request is sent again |
 /// |---|---|---|
@@ -31,18 +31,18 @@ use crate::verdict::{Cut, Verdict};
 /// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |
 /// | an implementation of `Classify` without `classify_cut` | default | no |
 ///
-/// A pair asks both members about a cut. A stated "not again" of either member counts, in any order.
-/// Otherwise the first stated opinion counts, and then the
-/// stricter default. The same holds for an error that tells of a cut, such as
+/// A pair asks both members about a cut. A stated "not again" of either member counts, in any
+/// order. Otherwise the first stated opinion counts, and then the stricter default. The same holds
+/// for an error that tells of a cut, such as
 /// [`timeout::Error::Elapsed`](crate::timeout::Error::Elapsed): a member that protects the request
-/// counts, even if the member before it would send every error again. A call that ends by a default ends as
-/// [`Unclassified`](crate::StopReason::Unclassified), and its [`GaveUp`](crate::GaveUp) names
-/// [`cut_is`](ClassifyExt::cut_is) as the remedy.
+/// counts even if the member before it would send every error again. A call that ends by a default
+/// ends as [`Unclassified`](crate::StopReason::Unclassified), and its [`GaveUp`](crate::GaveUp)
+/// names [`cut_is`](ClassifyExt::cut_is) as the remedy.
 ///
 /// So a request under `http::Classifier::non_idempotent()` is not repeated after a cut, even if
 /// other classifiers or a closure with a `Verdict` stand around it. A closure that returns `bool`
-/// is the exception. Its answer is about one error, and it cannot show which classifier gave it. So
-/// do not ask a classifier in such a closure. Return its verdict instead.
+/// is the exception, because its answer is about one error and cannot show which classifier gave
+/// it. So never ask a classifier in such a closure, but return its verdict.
 ///
 /// # Examples
 ///
@@ -107,11 +107,12 @@ pub trait ClassifyExt: Sized {
     /// States the verdict on attempts that were cut.
     ///
     /// If the classifier itself states that a cut request must not be sent again, that remains.
-    /// [`assume_idempotent`] of `http::Classifier` lifts such a statement.
+    /// Only [`assume_idempotent`] of `http::Classifier` lifts such a statement.
     ///
     /// # Examples
     ///
-    /// A read may be sent again after a timeout. A booking that timed out may have been executed:
+    /// A read may be sent again after a timeout, but a booking that timed out may have been
+    /// executed:
     ///
     /// ```
     /// use resile::classify::ClassifyExt;
@@ -191,7 +192,7 @@ impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
 }
 
 /// Implements the trait for references to `dyn Classify` only. A reference to a closure is itself a
-/// closure. An implementation for every `&C` would overlap with the one for closures.
+/// closure, so an implementation for every `&C` would overlap with the one for closures.
 macro_rules! references {
     ($($object:ty),*) => {$(
         impl<E: ?Sized> Classify<E> for &$object {
@@ -265,8 +266,8 @@ mod sealed {
     impl Sealed for Option<super::Verdict> {}
 }
 
-/// A classifier that returns [`Verdict::transient`] for every error. This is the default. Use it if
-/// every failure of the operation is temporary.
+/// A classifier that returns [`Verdict::transient`] for every error. It is the default, and it is
+/// right only if every failure of the operation is temporary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Always;
 
@@ -322,10 +323,10 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 #[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier::over")]
 #[cfg_attr(not(feature = "http"), doc = "[`http::Classifier`]: crate#features")]
 #[doc = ""]
-/// A classifier of an error type of your own. It asks a ready-made classifier about the parts of the
-/// error, and keeps the opinion of that classifier on cut attempts. Made by `over` of
-/// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers of
-/// other crates.
+/// A classifier of an error type of your own. It asks a ready-made classifier about the parts of
+/// the error and keeps the opinion of that classifier on cut attempts. Made by `over` of
+/// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers
+/// of other crates.
 #[derive(Clone, Copy)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Over<C, F> {
@@ -336,8 +337,8 @@ pub struct Over<C, F> {
 }
 
 impl<C, F> Over<C, F> {
-    /// Creates the classifier. `cut` is the opinion of `classifier` on an attempt that was cut. Call
-    /// this in the `over` of a classifier that you publish. Others call that `over`.
+    /// Creates the classifier. `cut` is the opinion of `classifier` on an attempt that was cut.
+    /// Call this in the `over` of a classifier that you publish, and others call that `over`.
     pub const fn new(classifier: C, cut: Verdict, map: F) -> Self {
         Self { classifier, map, cut: cut.stated().on_cut() }
     }

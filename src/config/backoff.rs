@@ -12,8 +12,8 @@ use super::visit::{DurationVisitor, NumberVisitor};
 use crate::backoff::{Backoff, Curve, Jitter};
 use crate::policy::RetryPolicy;
 
-/// Reads a backoff. A missing setting keeps its value from the backoff of [`RetryPolicy::new`]. A
-/// missing `cap` is the default cap of the curve. A setting without use for the curve or for the
+/// Reads a backoff. A missing setting keeps its value from the backoff of [`RetryPolicy::new`], but
+/// a missing `cap` is the default cap of the curve. A setting without use for the curve or for the
 /// jitter is checked and then ignored. A `base` above the `cap` is an error.
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

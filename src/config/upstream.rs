@@ -17,8 +17,8 @@ use crate::upstream::Upstream;
 /// Reads `name` and optionally `budget`, `breaker`, `cooldown`, `bulkhead`, `quota`,
 /// `throttle` and `adaptive_timeout`.
 ///
-/// Each part is a map of its own settings. An empty map is a part with its defaults. The observer
-/// and the timer are set in code.
+/// Each part is a map of its own settings, and an empty map is a part with its defaults. The
+/// observer and the timer are set in code.
 ///
 /// Read a `static` in a `LazyLock` and make calls with `.on(&STATIC)`.
 ///

@@ -9,20 +9,20 @@ use std::time::Duration;
 /// A cooldown that makes all its calls wait after the upstream throttles one of them.
 ///
 /// A hold only becomes longer: of several hints, the one with the latest end counts. After the
-/// hold, the waiting calls are released at random moments. Otherwise all calls would arrive at one
-/// instant and be refused again. If a hold is extended, its waiting calls keep waiting.
+/// hold, the waiting calls are released at random moments, because all of them would arrive at one
+/// instant otherwise and be refused again. If a hold is extended, its waiting calls keep waiting.
 ///
 /// A refusal during the release shows that the calls came too fast. The refusal continues the hold
-/// and does not begin another one. The next release is a share of that whole time and takes longer.
-/// This repeats until the upstream accepts the pace, or until the hold counts as thirty-two times
-/// its longest hint. During the release a waiting call asks about sixteen times whether it may go.
-/// Each answer is random, so that the calls leave evenly over the rest of the release. A call that
-/// arrives during the release does the same.
+/// and does not begin another one, so the next release is a share of that whole time and takes
+/// longer. This repeats until the upstream accepts the pace, or until the hold counts as thirty-two
+/// times its longest hint. During the release a waiting call asks about sixteen times whether it
+/// may go. Each answer is random, so the calls leave evenly over the rest of the release. A call
+/// that arrives during the release does the same.
 ///
 /// The program `lab/storm` models a fleet at a rate limit: 100 processes with 100 agents each, and
-/// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100
-/// calls cost 203 refusals with jitter and 977 without. The cooldown still uses the upstream up to
-/// its limit. The last agent finishes no later than with the hint alone.
+/// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100 calls
+/// cost 203 refusals with jitter and 977 without. The cooldown still uses the upstream up to its
+/// limit, so the last agent finishes no later than with the hint alone.
 ///
 /// A hold begins with an attempt on the [`Upstream`](crate::Upstream) whose verdict says
 /// [`Throttling`](crate::Health::Throttling), or with [`Upstream::hold`](crate::Upstream::hold).
@@ -44,8 +44,8 @@ use std::time::Duration;
 ///
 /// # Fairness
 ///
-/// None. Waiters are released at random. A call that arrives during the release has the same chance
-/// as a call that has waited long.
+/// None. Waiters are released at random, and a call that arrives during the release has the same
+/// chance as a call that has waited long.
 #[must_use = "a cooldown does nothing unless calls share it"]
 pub struct Cooldown {
     gate: Gate,

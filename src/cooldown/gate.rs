@@ -172,7 +172,7 @@ impl Gate {
         Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
     }
 
-    /// Saves the next caller a reading of the clock. Fails if a hold was added meanwhile.
+    /// Saves the next caller a reading of the clock, but fails if a hold was added meanwhile.
     fn clear(&self, until: u64) {
         let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -3,14 +3,14 @@
 //! The guide has a chapter on [load](crate::guide::load).
 //!
 //! A rate limit applies to a *key*, not to one call. Suppose that one of twenty calls is asked to
-//! come back in 20 s. The other nineteen would soon get the same refusal. Each refusal costs the
-//! upstream work and spends a retry. Many upstreams also prolong the limit with each refusal. A
-//! [`Cooldown`] makes the other calls wait before they ask. Share a cooldown only between the calls
-//! under one limit (a key, a model). [`Keyed`](crate::Keyed) keeps one for each key.
+//! come back in 20 s. The other nineteen would soon get the same refusal, and each refusal costs
+//! the upstream work and spends a retry. Many upstreams also prolong the limit with each refusal.
+//! So a [`Cooldown`] makes the other calls wait before they ask. Share a cooldown only between the
+//! calls under one limit (a key, a model). [`Keyed`](crate::Keyed) keeps one for each key.
 //!
 //! A cooldown is not a rate limiter: it does nothing before the first refusal. If you know the
 //! limit beforehand, stay below it. A cooldown is not a breaker either: it delays calls and never
-//! refuses them. A call under a cooldown therefore needs a deadline or a cancellation token. If an
+//! refuses them, so a call under a cooldown needs a deadline or a cancellation token. If an
 //! upstream is *down*, do not wait for it: use a [`Breaker`](crate::Breaker).
 //!
 //! # Examples

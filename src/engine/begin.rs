@@ -44,7 +44,7 @@ where
         }
     }
 
-    /// Does the work of [`begin`](Self::begin) for any attempt. `elapsed` is the time since the start
+    /// Begins any attempt as [`begin`](Self::begin) does. `elapsed` is the time since the start
     /// if an attempt of this poll has just finished, as [`finish`](Self::finish) returns it.
     #[inline]
     pub(super) fn begin_next(
@@ -108,8 +108,8 @@ where
         }
     }
 
-    /// Counts an attempt that the caller made without an admission. A loop of uncounted attempts
-    /// would never end.
+    /// Counts an attempt that the caller made without an admission, because a loop of uncounted
+    /// attempts would never end.
     pub(crate) fn count_unadmitted(&mut self) {
         let guard = &mut self.engine.guard;
         guard.progress.attempts = guard.progress.attempts.saturating_add(1);
@@ -125,9 +125,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         !self.until.is_nothing() || self.guard.progress.must_yield()
     }
 
-    /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens. `finish`
-    /// has just checked the token, the attempts and the deadline, and no foreign code has run since.
-    /// Any other call needs the full check. It would be right here too, and this only saves it.
+    /// Begins the attempt after a failure of this poll, if the call is alone and nobody listens.
+    /// `finish` has just checked the token, the attempts and the deadline, and no foreign code has
+    /// run since. Any other call needs the full check, which would be right here too: this only
+    /// saves it.
     #[inline(never)] // compiled once for all call sites
     pub(super) fn begins_again(&mut self) -> bool {
         let begins = X::ALONE && !self.guard.target.listens();
@@ -138,7 +139,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         begins
     }
 
-    /// Does the work of [`CallState::begin_next`] with the answer of the token.
+    /// Begins as [`CallState::begin_next`] does, with the answer of the token.
     #[inline(never)] // compiled once for all call sites
     fn begin(
         &mut self,

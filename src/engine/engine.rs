@@ -12,8 +12,8 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// The part of a call's state that depends on its target alone.
 ///
-/// The policy, the token and the error are not part of its type. So its functions are compiled once
-/// for each kind of target, and not again for each call site. Times are in nanoseconds, for up to
+/// The policy, the token and the error are not part of its type, so its functions are compiled once
+/// for each kind of target and not again for each call site. Times are in nanoseconds, for up to
 /// 584 years.
 pub(crate) struct Engine<X: Endpoint, const N: usize> {
     pub(crate) guard: Guard<X, N>,

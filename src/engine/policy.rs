@@ -38,7 +38,7 @@ pub(crate) trait CallPolicy {
     }
 
     /// Returns the time at which the stream of the attempt began to flow, on the timer. The time
-    /// after it is no latency of the upstream.
+    /// after it is not a latency of the upstream.
     #[inline]
     fn flows_since(&self) -> Option<u64> {
         None

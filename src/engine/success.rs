@@ -33,7 +33,7 @@ where
         self.succeeded_at(slot, attempt, at);
     }
 
-    /// Does the work of [`succeeded`](Self::succeeded) for an attempt that ended at `at` if known.
+    /// Reports as [`succeeded`](Self::succeeded) does. `at` is the end of the attempt if known.
     #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
         let is_learned = self.policy.rules().is_learned();

@@ -138,8 +138,7 @@ where
         pending.poll_sleep(cx)
     }
 
-    /// Does the work of [`poll_between`](Self::poll_between) on a thread without a runtime. Blocks
-    /// that thread.
+    /// Waits as [`poll_between`](Self::poll_between) does, but blocks a thread without a runtime.
     pub(crate) fn block_between(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         struct Unpark(std::thread::Thread);
         impl Wake for Unpark {

@@ -13,14 +13,14 @@ use crate::verdict::{Cut, Verdict};
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). On an upstream or with a name the alternate form (`{:#}`) adds the last
-/// error with its sources in one line, for a log of your own. A `GaveUp` is one pointer in size. Only a call that gives up pays for
-/// the allocation.
+/// [`source`](Error::source). On an upstream or with a name the alternate form (`{:#}`) adds the
+/// last error with its sources in one line, for a log of your own. A `GaveUp` is one pointer in
+/// size, so only a call that gives up pays for the allocation.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
 ///
 /// `?` converts a `GaveUp<E>` if `E` is an `Error`. An `anyhow::Error`, a `Box<dyn Error>` and a
-/// `String` are not. For these, call [`into_boxed`](Self::into_boxed) first:
+/// `String` are not, so call [`into_boxed`](Self::into_boxed) first:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -107,10 +107,10 @@ impl<E> GaveUp<E> {
     /// | `Deadline`, `Budget`, `Open`, `Throttled`, `Full` | the classifier's verdict | may be sent again, health unknown |
     /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
     ///
-    /// A call that was refused before its first attempt did not reach the upstream. So a breaker of
-    /// the outer call does not count it. An attempt of a [`Run`](crate::Run) that the caller dropped
-    /// may have reached it: then the classifier's verdict on a [cut](Cut) says whether the request
-    /// may be sent again. The [wait](Verdict::wait) is at least
+    /// A call that was refused before its first attempt did not reach the upstream, so a breaker of
+    /// the outer call does not count it. An attempt of a [`Run`](crate::Run) that the caller
+    /// dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
+    /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
     /// for is a [floor](Verdict::at_least). Observers of this call get the classifier's verdict.
     ///
@@ -344,8 +344,8 @@ impl<E> GaveUp<E> {
 
 /// A type that can be the source of an error: every [`Error`], and [`Boxed`]. Sealed.
 ///
-/// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are no sources because they are not errors
-/// themselves. For these call [`GaveUp::into_boxed`].
+/// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are not sources because they are not
+/// errors themselves. For these call [`GaveUp::into_boxed`].
 // An implementation for these types beside the one for errors would overlap with it: their crates
 // may make them errors. Of a message for `?` the compiler prints the label alone.
 #[diagnostic::on_unimplemented(

@@ -45,7 +45,7 @@ impl<'a, A> Alternative<'a, A> {
 
     /// Returns the remaining time divided by the number of alternatives left including this one.
     ///
-    /// Returns `None` without a deadline. Use the share as the timeout of this alternative. Even if
+    /// Returns `None` without a deadline. Use the share as the timeout of this alternative: even if
     /// it hangs, the other alternatives then get their time. The last one gets all the rest.
     #[must_use]
     pub fn share(&self) -> Option<Duration> {

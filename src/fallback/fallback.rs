@@ -12,14 +12,14 @@ use crate::policy::AsPolicy;
 ///
 /// * If the request may be [sent again](crate::Verdict::is_again), the next alternative is tried at
 ///   once. The future of the failed alternative is dropped before.
-/// * Otherwise the call ends. It also ends without a verdict.
+/// * Otherwise, and without a verdict, the call ends.
 ///
-/// An outcome that is ready takes precedence over the token and the deadline. The token and the
-/// deadline take precedence over the start of the next alternative.
+/// An outcome that is ready takes precedence over the token and the deadline, and these take
+/// precedence over the start of the next alternative.
 ///
 /// Within `op`, call each alternative on its own [`Upstream`](crate::Upstream). The fallback itself
-/// may get a name or an upstream shared by all alternatives. On a shared upstream each alternative
-/// is an attempt.
+/// may get a name, or an upstream shared by all alternatives, on which each alternative is an
+/// attempt.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! Alternatives for one answer, tried in order: another model, another provider, a cached answer.
 //!
-//! A retry asks the same upstream again. This helps against faults that pass. Some faults do not
+//! A retry asks the same upstream again, which helps against faults that pass. Some faults do not
 //! pass: a used-up quota, a withdrawn model, a provider that is down for an hour. Only another
 //! upstream helps then. A fallback therefore asks a different question about each error:
 //!
@@ -16,26 +16,26 @@
 //! # When not
 //!
 //! * The alternative is not good enough to be used without asking. A smaller model or an older
-//!   answer may be worse than an error. Fail instead.
-//! * The alternatives share the broken part (one region, one account). Each of them then only adds
+//!   answer may be worse than an error, so fail instead.
+//! * The alternatives share the broken part (one region, one account), so each of them only adds
 //!   load and delay.
 //!
-//! A fallback hides an outage of the first choice. Watch the events of the fallback.
+//! A fallback hides an outage of the first choice, so watch its events.
 //!
 //! # The budget
 //!
-//! A fallback with a name alone, `.on("ask")`, pays nothing: each alternative has an upstream with a
-//! budget of its own, and its first attempt there is no retry. A fallback on an
+//! A fallback with a name alone, `.on("ask")`, pays nothing: each alternative has an upstream with
+//! a budget of its own, and its first attempt there is not a retry. A fallback on an
 //! [`Upstream`](crate::Upstream) says that all alternatives send to that upstream. The second
-//! alternative is then a further request for the same answer, so the budget of that upstream pays for
-//! it like for a retry. A spent budget ends such a fallback after its first alternative. Otherwise a
-//! fallback over three models would triple the load on a provider that is down.
+//! alternative is then a further request for the same answer, so the budget of that upstream pays
+//! for it like for a retry, and a spent budget ends such a fallback after its first alternative.
+//! Otherwise a fallback over three models would triple the load on a provider that is down.
 //!
 //! # Order of the layers
 //!
 //! Put the fallback outermost, around one retry for each alternative. Each retry runs on its own
-//! [`Upstream`](crate::Upstream). All of them share one token and one total timeout. Each retry may
-//! get a part of that timeout:
+//! [`Upstream`](crate::Upstream), but all of them share one token and one total timeout. Each retry
+//! may get a part of that timeout:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

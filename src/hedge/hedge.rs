@@ -5,24 +5,26 @@ use crate::classify::Classify;
 use crate::policy::{AsPolicy, Attempt};
 
 /// Calls `op`, and calls it again after each delay without an accepted outcome. The first
-/// [accepted](mod@crate::hedge#which-outcome-wins) outcome wins. The other attempts are dropped.
+/// [accepted](mod@crate::hedge#which-outcome-wins) outcome wins, and the other attempts are
+/// dropped.
 ///
 /// The first call of `op` happens at the first poll of the returned future. A hedge never starts
 /// before its delay is over. Its [`Attempt::delay`] is the time since the previous attempt started.
 ///
-/// Attempts are polled before the token and the timeouts, the oldest attempt first. So an outcome
+/// Attempts are polled before the token and the timeouts, the oldest attempt first, so an outcome
 /// that is ready takes precedence over the token and the deadline. After cancellation no attempt
 /// starts.
 ///
 /// On an [`Upstream`](crate::Upstream) the first attempt waits for its admission as in a retry. A
 /// hedge does not wait: it is skipped unless the upstream admits it at once and the budget can pay
-/// for it. Each attempt reports its own outcome. An attempt dropped in flight reports none.
+/// for it. Each attempt reports its own outcome, but an attempt dropped in flight reports none.
 ///
 /// # Cost
 ///
-/// A call that is ready at its first poll creates no timer. It reads the clock only for a total
-/// timeout or an observer of all events. The future contains the first attempt. A hedge is boxed
-/// when it starts. So a call without hedges needs no allocation and only the size of one attempt.
+/// A call that is ready at its first poll creates no timer, and it reads the clock only for a total
+/// timeout or an observer of all events. The future contains the first attempt, while a hedge is
+/// boxed when it starts. So a call without hedges needs no allocation and only the size of one
+/// attempt.
 ///
 /// # Errors
 ///
@@ -66,9 +68,9 @@ use crate::policy::{AsPolicy, Attempt};
 /// # }
 /// ```
 ///
-/// A retry can hedge each of its attempts. The retry then reads the verdict of the hedge. Give both
-/// the same upstream: an attempt and the first request of its hedge
-/// [share one admission](crate::upstream#calls-within-calls).
+/// A retry can hedge each of its attempts, and the retry then reads the verdict of the hedge. Give
+/// both the same upstream: an attempt and the first request of its hedge [share one
+/// admission](crate::upstream#calls-within-calls).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

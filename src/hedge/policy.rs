@@ -75,9 +75,9 @@ impl<C> HedgePolicy<C> {
 
     /// Uses the [latency](crate::AdaptiveTimeout::latency) learned by the upstream as the delay.
     ///
-    /// The latency is a quantile of recent latencies. The delay of this policy is its upper limit.
-    /// On an upstream without an
-    /// [adaptive timeout](crate::Upstream::with_adaptive_timeout) the setting has no effect.
+    /// The latency is a quantile of recent latencies, and the delay of this policy is its upper
+    /// limit. On an upstream without an [adaptive timeout](crate::Upstream::with_adaptive_timeout)
+    /// the setting has no effect.
     pub const fn with_learned_delay(mut self) -> Self {
         self.learned = true;
         self

@@ -10,10 +10,10 @@ use crate::verdict::{Cut, Health, Verdict};
 
 /// A classifier of HTTP answers by status and idempotency. The [table](super) gives the reasons.
 ///
-/// The classifier has an opinion on every [`Failure`] and [`StatusError`], and on attempts that were
-/// cut ([`classify_cut`](Classify::classify_cut)). A request that is not idempotent is not sent again
-/// after a timeout. Pass the classifier itself, and for an error type of your own use
-/// [`over`](Self::over). Both keep this opinion.
+/// The classifier has an opinion on every [`Failure`] and [`StatusError`], and on attempts that
+/// were cut ([`classify_cut`](Classify::classify_cut)): a request that is not idempotent is not
+/// sent again after a timeout. Pass the classifier itself, and for an error type of your own use
+/// [`over`](Self::over), because both keep this opinion.
 ///
 /// To treat a status differently, put your own classifier first:
 /// `(mine, Classifier::idempotent())`. The opinion on cuts stays.
@@ -21,10 +21,10 @@ use crate::verdict::{Cut, Health, Verdict};
 /// # Health
 ///
 /// * [`Failing`](Health::Failing): the server failed (5xx, no answer), even if the request must not
-///   be sent again. A breaker therefore sees the failures of `POST`s.
-/// * [`Healthy`](Health::Healthy): the answer is no failure of the server (404, 401, 501).
-/// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`. A 429 and a 403 are
-///   [limits of the caller](Verdict::is_own_limit). A 503 is an overload by all callers.
+///   be sent again, so a breaker sees the failures of `POST`s.
+/// * [`Healthy`](Health::Healthy): the answer is not a failure of the server (404, 401, 501).
+/// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`. A 429 and a 403
+///   are [limits of the caller](Verdict::is_own_limit), while a 503 is an overload by all callers.
 ///
 /// # Defaults
 ///
@@ -135,8 +135,8 @@ impl Classifier {
         if self.idempotent { verdict } else { verdict.not_again() }
     }
 
-    /// Returns the verdict on a request that may have reached the server, but has no answer: a reset,
-    /// a truncated answer or a timeout. In case of doubt use this verdict.
+    /// Returns the verdict on a request that may have reached the server but has no answer: a
+    /// reset, a truncated answer or a timeout. In case of doubt use this verdict.
     pub const fn unanswered(&self) -> Verdict {
         self.unless_repeatable(Verdict::transient())
     }

@@ -7,8 +7,8 @@ use super::headers::{hint, now as wall_clock};
 
 /// An error for a 4xx or 5xx answer with the wait that the answer asks for.
 ///
-/// [`Failure`](super::Failure) also has the start of the body, and holds the cause if there is no
-/// answer. Use a `StatusError` if the rest of the answer is yours to read.
+/// [`Failure`](super::Failure) also has the start of the body, and it holds the cause if there is
+/// no answer. Use a `StatusError` if the rest of the answer is yours to read.
 ///
 /// # Examples
 ///
@@ -73,7 +73,7 @@ impl StatusError {
         self.status
     }
 
-    /// Returns the wait that the answer asks for. This wait counts from the time of the answer. See
+    /// Returns the wait that the answer asks for, counted from the time of the answer. See
     /// [`retry_after`](super::headers::retry_after).
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {

@@ -20,16 +20,17 @@ const SHOWN: usize = 200;
 #[doc = ""]
 /// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer.
 ///
-/// This is the error type for an operation over HTTP. [`Classifier`](super::Classifier) classifies
-/// it, with the wait of the answer's `Retry-After`. Use
-/// [`http::error_for_status`] for `reqwest`, and [`check`](Self::check) for other clients. A
-/// `reqwest::Error` is converted by `?`. For the errors of another client use
-/// [`unanswered`](Self::unanswered) and [`not_sent`](Self::not_sent).
+/// This is the error type for an operation over HTTP, and [`Classifier`](super::Classifier)
+/// classifies it with the wait of the answer's `Retry-After`. Use [`http::error_for_status`] for
+/// `reqwest`, and [`check`](Self::check) for other clients. A `reqwest::Error` is converted by `?`.
+/// For the errors of another client use [`unanswered`](Self::unanswered) and
+/// [`not_sent`](Self::not_sent).
 ///
-/// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no answer:"
-/// and the innermost cause. It shows at most 200 characters of the body, and escapes control
-/// characters. The alternate form (`{:#}`) omits the wait, because a log line prints the hint of the
-/// verdict. The [`source`](Error::source) is the cause. A failure is one pointer in size.
+/// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
+/// answer:" and the innermost cause. It shows at most 200 characters of the body and escapes
+/// control characters. The alternate form (`{:#}`) omits the wait, because a log line prints the
+/// hint of the verdict. The [`source`](Error::source) is the cause. A failure is one pointer in
+/// size.
 ///
 /// # Examples
 ///
@@ -95,7 +96,8 @@ impl Failure {
     }
 
     /// Creates a failure of a request that may have reached the server: a reset, a truncated answer
-    /// or a timeout. In case of doubt use this function. Only an idempotent request is sent again.
+    /// or a timeout. In case of doubt use this function, because only an idempotent request is then
+    /// sent again.
     #[must_use]
     pub fn unanswered(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::caused(Outcome::Unanswered, cause.into())
@@ -142,8 +144,8 @@ impl Failure {
 
     /// Returns the first KiB of the answer's body, or an empty text without an answer.
     ///
-    /// Bytes that are not UTF-8 are replaced by U+FFFD. A character that the limit cuts is left out.
-    /// The text may have control characters.
+    /// Bytes that are not UTF-8 are replaced by U+FFFD, and a character that the limit cuts is left
+    /// out. The text may have control characters.
     #[must_use]
     pub fn body(&self) -> &str {
         &self.0.body

@@ -14,13 +14,13 @@ use super::service_limit::ServiceLimit;
 ///
 /// * Form: seconds, also with a fraction, or any of the three forms of an HTTP-date. A number too
 ///   large for a `Duration` gives [`Duration::MAX`] because the wait is excessive and not absent.
-/// * Dates: a date is compared with the answer's own `Date`. A wrong clock on either side therefore
-///   does not matter. Without a readable `Date` it is compared with `now`.
+/// * Dates: a date is compared with the answer's own `Date`, so a wrong clock on either side does
+///   not matter. Without a readable `Date` it is compared with `now`.
 /// * Clocks that are not set: a `Date` before 1990 or after 2999 comes from such a clock. This
-///   `Date` only counts if the `Retry-After` date is outside these years too. Both then come from
-///   the same clock. Otherwise `now` counts.
+///   `Date` only counts if the `Retry-After` date is outside these years too, because both then
+///   come from the same clock. Otherwise `now` counts.
 /// * `None`: the wait is zero, negative, in the past or unreadable.
-/// * Several fields: a proxy may add its own field. The longest wait counts.
+/// * Several fields: a proxy may add its own field, so the longest wait counts.
 ///
 /// Source: RFC 9110 §10.2.3 and §5.6.7.
 ///
@@ -43,7 +43,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 /// Returns `wait` in whole seconds, rounded up and at least 1.
 ///
-/// Use it for a `Retry-After` header of your own. An example is a 503 after a call that gave up
+/// Use it for a `Retry-After` header of your own, such as that of a 503 after a call that gave up
 /// with [`GaveUp::retry_after`](crate::GaveUp::retry_after).
 ///
 /// # Examples
@@ -64,7 +64,7 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
 /// Returns the time of the answer by its sender's clock: its `Date`. `None` if that is absent,
 /// unreadable, before 1990 or after 2999, as of a clock that is not set.
 ///
-/// Measure other moments of the same answer from it. Then a wrong clock on either side does not
+/// Measure other moments of the same answer from it, so that a wrong clock on either side does not
 /// matter.
 ///
 /// # Examples
@@ -113,8 +113,8 @@ pub fn rate_limit_reset(headers: &HeaderMap) -> Option<Duration> {
 /// Returns the time of this machine's clock, for a function that takes `now`.
 ///
 /// Unlike [`SystemTime::now`] it does not panic on wasm32-unknown-unknown: there it is the clock of
-/// JavaScript with the feature `browser`. Without a clock the time is the end of the year 2999.
-/// Every moment named by an upstream is then in the past.
+/// JavaScript with the feature `browser`. Without a clock the time is the end of the year 2999, so
+/// every moment named by an upstream is in the past.
 #[must_use]
 pub fn now() -> SystemTime {
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
@@ -128,7 +128,7 @@ pub fn now() -> SystemTime {
     }
 }
 
-/// Does the work of [`retry_after`]. Calls `now` only if the result depends on the wall clock.
+/// Returns what [`retry_after`] returns. Calls `now` only if the result depends on the wall clock.
 pub(super) fn hint(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Option<Duration> {
     let answered =
         |until| sent(headers).filter(|sent| is_set(*sent) || !is_set(until)).unwrap_or_else(&now);

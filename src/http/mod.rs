@@ -32,11 +32,11 @@
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
 //!
-//! The verdict also carries the wait from [`Retry-After`](headers::retry_after) as a minimum for the delay.
-//! A wait above the policy's hint cap ends the call.
+//! The verdict also carries the wait from [`Retry-After`](headers::retry_after) as a minimum for
+//! the delay, and a wait above the policy's hint cap ends the call.
 //!
-//! [`limits`] reads the limits that many services report with each answer. [`learn`] passes them to
-//! the [quota](crate::quota) of the current attempt.
+//! [`limits`] reads the limits that many services report with each answer, and [`learn`] passes
+//! them to the [quota](crate::quota) of the current attempt.
 //!
 //! # When not
 //!
@@ -45,8 +45,8 @@
 //!   `(mine, Classifier::idempotent())`.
 //! * The service answers 429 or 409 half-way through its work and the request is not idempotent.
 //!   Classify these answers yourself.
-//! * A client or proxy underneath already retries. The attempts multiply. Switch off one of the
-//!   two.
+//! * A client or proxy underneath already retries. Switch off one of the two, because the attempts
+//!   multiply.
 //!
 //! # Examples
 //!
@@ -80,7 +80,7 @@
 //! # }
 //! ```
 //!
-//! With `reqwest` (feature `reqwest`) `http::error_for_status(response).await?` takes the place of
+//! With `reqwest` (feature `reqwest`) `http::error_for_status(response).await?` replaces
 //! [`Failure::check`]. The example `client` is a whole program.
 
 mod classifier;

@@ -10,7 +10,7 @@ use crate::verdict::{Cut, Verdict};
 /// Returns answers other than 4xx and 5xx unchanged and turns the others into a [`Failure`].
 ///
 /// The failure keeps the wait of `Retry-After` and the start of the body. Reading the body stops
-/// after 1 KiB. The rest is dropped, and the connection with it. If a body breaks off, the part that
+/// after 1 KiB, and the rest is dropped with the connection. If a body breaks off, the part that
 /// arrived counts. A browser hands over whole bodies only, so there the body is read to its end.
 ///
 /// The function runs within the attempt, so the attempt timeout limits it. A body that stays silent
@@ -101,7 +101,7 @@ impl From<Error> for Failure {
 
 /// Classifies an error of `reqwest`, by its status if `Response::error_for_status` made the error.
 ///
-/// The error does not hold the headers. A `Retry-After` is therefore lost. To keep it, use
+/// The error does not hold the headers, so a `Retry-After` is lost. To keep it, use
 /// [`error_for_status`] of this module.
 ///
 /// Has no opinion on a request that cannot be built or was redirected too often.

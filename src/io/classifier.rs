@@ -13,7 +13,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// The classifier has an opinion on attempts that were cut
 /// ([`classify_cut`](Classify::classify_cut)): a request that is not idempotent is not sent again
 /// after a timeout. Pass the classifier itself, and for an error type of your own use
-/// [`over`](Self::over). Both keep this opinion.
+/// [`over`](Self::over), because both keep this opinion.
 ///
 /// To treat a kind differently, put your own classifier first: `(mine, Classifier::idempotent())`.
 ///

@@ -21,14 +21,14 @@
 //! | `InvalidData` | no | no | unknown | often TLS: a wrong certificate stays wrong |
 //! | any other | no opinion | no opinion | | |
 //!
-//! An error may be wrapped: TLS puts one `io::Error` into another. The classifier follows the chain of
-//! sources. The first error that the table knows decides, but `InvalidData` yields to an error
-//! deeper in the chain. [`never_sent`] reads the same chain.
+//! An error may be wrapped: TLS puts one `io::Error` into another. So the classifier follows the
+//! chain of sources. The first error that the table knows decides, but `InvalidData` yields to an
+//! error deeper in the chain. [`never_sent`] reads the same chain.
 //!
 //! # When not
 //!
-//! * The operation writes a file and then calls an upstream. An error does not tell which of the two
-//!   failed. Classify by an error type of your own.
+//! * The operation writes a file and then calls an upstream. An error does not tell which of the
+//!   two failed, so classify by an error type of your own.
 //! * The client has an error type with better evidence, such as `reqwest`. Classify that one.
 //! * The operation only opens a connection. It sends nothing, so it is
 //!   [idempotent](Classifier::idempotent).

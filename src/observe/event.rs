@@ -38,7 +38,8 @@ pub struct Call {
     /// The call site in the source.
     pub site: &'static Location<'static>,
     /// The number that tells this call apart from others on its upstream. It counts the calls with
-    /// events, up to 65,535, and starts again at 1. Calls without an upstream have one count together.
+    /// events up to 65,535 and starts again at 1. Calls without an upstream have one count
+    /// together.
     pub number: u16,
     /// The number of attempts that the policy allows. For a fallback, the number of alternatives.
     pub allowed: u32,
@@ -70,8 +71,8 @@ pub enum CallKind {
 /// The kind of an event with its data.
 ///
 /// A call ends with exactly one `Succeeded` or `GaveUp` unless the call is dropped. Some observers
-/// do not [want all events](super::Observe::wants_all). They get `Started` only for hedges. They
-/// get no `Succeeded` for a first attempt.
+/// do not [want all events](super::Observe::wants_all): these get `Started` only for hedges, and no
+/// `Succeeded` for a first attempt.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {

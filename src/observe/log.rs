@@ -2,9 +2,9 @@ use super::{Event, Observe};
 
 /// An observer that writes events to the log. The default observer of an upstream.
 ///
-/// With the feature `tracing` events go to the `tracing` target `resile`. Without this feature
-/// nothing is logged. The message is the event in one line: the upstream, the attempt, the error
-/// and the next step.
+/// With the feature `tracing` events go to the `tracing` target `resile`, and without it nothing is
+/// logged. The message is the event in one line: the upstream, the attempt, the error and the next
+/// step.
 ///
 /// | level | event |
 /// |---|---|
@@ -34,8 +34,9 @@ use super::{Event, Observe};
 /// # Secrets
 ///
 /// The user, the query and the fragment of each URL in an error are cut: `https://…@host/path?…`.
-/// To see them, read [`AttemptFailure::source`](super::AttemptFailure::source) in an observer of your
-/// own, or the error that the call returns. Other secrets in the words of an error are not known.
+/// To see them, read [`AttemptFailure::source`](super::AttemptFailure::source) in an observer of
+/// your own, or the error that the call returns. Other secrets in the words of an error are not
+/// known, so they are not cut.
 ///
 /// # Spans
 ///

@@ -53,18 +53,18 @@ use crate::verdict::{Cut, Health};
 /// | `resile_quota_used_share` | gauge | `dimension`: as above | share of the configured limit that the quota uses, 1 without a sign |
 /// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
-/// The gauges show the parts of the upstream. Each event sets the gauges, so they exist from the
-/// first event on. Configure buckets for the histograms in the exporter. Without buckets the
-/// Prometheus exporter turns histograms into summaries.
+/// The gauges show the parts of the upstream. Each event sets them, so they exist from the first
+/// event on. Configure buckets for the histograms in the exporter, because the Prometheus exporter
+/// turns histograms without buckets into summaries.
 ///
 /// # Calls within calls
 ///
 /// A call within an attempt of another call on the same upstream is a part of that call:
 ///
 /// * `resile_calls_total` and `resile_call_duration_seconds` count only the outer call. The sum of
-///   `resile_calls_total` over all outcomes is therefore the number of calls made by the program
-///   on this upstream. This also holds if a retry contains a hedge, a hedge contains a retry, or
-///   a fallback contains retries.
+///   `resile_calls_total` over all outcomes is therefore the number of calls made by the program on
+///   this upstream, even if a retry contains a hedge, a hedge contains a retry, or a fallback
+///   contains retries.
 /// * `resile_attempts_total` and `resile_attempt_duration_seconds` count only the attempts of the
 ///   outer call. If the outer call is a fallback, they count the attempts of the calls within it.
 /// * `resile_quota_refused_total` counts each request that was refused once.

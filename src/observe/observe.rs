@@ -3,11 +3,11 @@ use std::sync::Arc;
 
 /// Observes the calls on an [`Upstream`](crate::Upstream).
 ///
-/// A closure `|event: &Event<'_>| …` is an observer. `()` observes nothing. A pair calls both of
-/// its observers. [`Log`](super::Log) is the default observer of an upstream.
+/// A closure `|event: &Event<'_>| …` is an observer, `()` observes nothing, and a pair calls both
+/// of its observers. [`Log`](super::Log) is the default observer of an upstream.
 ///
-/// The task of the call runs the observer, so an observer must be quick. No lock is held meanwhile.
-/// A panic of the observer ends the call with that panic. Shared state stays intact.
+/// The task of the call runs the observer, so an observer must be quick, but no lock is held
+/// meanwhile. A panic of the observer ends the call with that panic. Shared state stays intact.
 ///
 /// # Examples
 ///

@@ -6,10 +6,10 @@ use super::urls;
 
 /// An error with its sources, each text once: "request failed: connection refused".
 ///
-/// Many errors repeat the text of their source. Such a text is left out.
+/// Many errors repeat the text of their source, so such a text is left out.
 pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
 
-/// The most sources that are printed. An error may be its own source.
+/// The most sources that are printed, because an error may be its own source.
 const MOST: usize = 32;
 
 impl fmt::Display for Chain<'_> {

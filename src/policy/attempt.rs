@@ -95,8 +95,7 @@ impl Attempt {
     /// Returns the time from the start of the call to the start of this attempt.
     ///
     /// In an event it is the time to the event. If the call has no deadline and no observer wants
-    /// all events, the clock starts only when the call first waits. Earlier work then does not
-    /// count.
+    /// all events, the clock starts only when the call first waits, so earlier work does not count.
     #[must_use]
     pub const fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed)

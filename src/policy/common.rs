@@ -45,8 +45,8 @@ macro_rules! common_settings {
         impl<C> $policy<C> {
             /// Sets the total timeout: the limit on the whole call, with all attempts and waits.
             ///
-            /// The time counts from the call's first poll. At the limit an attempt in flight is
-            /// dropped. Zero allows the first attempt one poll.
+            /// The time counts from the call's first poll, and an attempt in flight is dropped at
+            /// the limit. Zero allows the first attempt one poll.
             pub const fn with_total_timeout(mut self, limit: Duration) -> Self {
                 self.total_timeout = Some(limit);
                 self
@@ -62,8 +62,9 @@ macro_rules! common_settings {
             ///
             /// The time counts from the first pending poll. At the limit the attempt is dropped and
             /// classified by [`classify_cut`](crate::Classify::classify_cut): see the
-            /// [table](crate::Classify#cut-attempts). Zero allows one poll. An attempt timeout above
-            /// the total timeout has no effect, because the call ends at its total timeout first.
+            /// [table](crate::Classify#cut-attempts). Zero allows one poll. An attempt timeout
+            /// above the total timeout has no effect, because the call ends at its total timeout
+            /// first.
             pub const fn with_attempt_timeout(mut self, limit: Duration) -> Self {
                 self.attempt_timeout = Some(limit);
                 self

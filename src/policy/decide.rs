@@ -8,10 +8,10 @@ impl<C> RetryPolicy<C> {
     /// Decides the next step after `failed`, an attempt with this verdict.
     ///
     /// `None` means that the classifier has no verdict. `elapsed` and `remaining` of `failed` are
-    /// the times at the failure. Its `delay` is the delay before the failed attempt. `draw` returns
-    /// a uniformly distributed number of the given range, such as
-    /// `|range| timer.draw_within(range)` with any [`Timer`](crate::time::Timer). The function is pure and
-    /// total.
+    /// the times at the failure, but its `delay` is the delay before the failed attempt. `draw`
+    /// returns a uniformly distributed number of the given range, such as `|range|
+    /// timer.draw_within(range)` with any [`Timer`](crate::time::Timer). The function is pure and
+    /// total, so a test can try it with made-up times.
     ///
     /// The first rule that applies decides:
     /// 1. Without a verdict stop as [`StopReason::Unclassified`].
@@ -21,15 +21,14 @@ impl<C> RetryPolicy<C> {
     /// 5. If the delay leaves no time for another attempt, stop as [`StopReason::Deadline`].
     /// 6. Otherwise retry after the delay.
     ///
-    /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or the
-    /// hint with its jitter if that is longer. The classifier's own [floor](Verdict::at_least) counts
-    /// as a hint throughout. After a throttling it may have
-    /// [a backoff of its own](RetryPolicy::with_throttled_backoff). The policy
-    /// [`aws`](RetryPolicy::aws) cuts the hint, which then has no jitter. The jitter of a hint is
-    /// positive, and zero with `Jitter::None`. It is at most the backoff's delay without
-    /// jitter, or a tenth of the hint if that is more. It is also at most half of the time left
-    /// after the hint. So a hint that fits the deadline still fits with jitter. The growth of the
-    /// backoff continues after a hint.
+    /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or
+    /// the hint with its jitter if that is longer. The classifier's own [floor](Verdict::at_least)
+    /// counts as a hint throughout. After a throttling it may have [a backoff of its
+    /// own](RetryPolicy::with_throttled_backoff). The policy [`aws`](RetryPolicy::aws) cuts the
+    /// hint, which then has no jitter. The jitter of a hint is positive, and zero with
+    /// `Jitter::None`. It is at most the backoff's delay without jitter, or a tenth of the hint if
+    /// that is more. It is also at most half of the time left after the hint, so a hint that fits
+    /// the deadline still fits with jitter. The growth of the backoff continues after a hint.
     #[inline]
     pub fn decide(
         &self,

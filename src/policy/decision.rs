@@ -20,7 +20,8 @@ pub enum StopReason {
     /// The request must not be sent again according to the classifier.
     Fatal,
     /// The classifier had no verdict on the last error, or no opinion on an attempt that was cut.
-    /// Such an attempt is not repeated. [`cut_is`](crate::classify::ClassifyExt::cut_is) states an opinion.
+    /// Such an attempt is not repeated unless [`cut_is`](crate::classify::ClassifyExt::cut_is)
+    /// states an opinion.
     Unclassified,
     /// No further attempt was allowed.
     Attempts,
@@ -35,12 +36,12 @@ pub enum StopReason {
     /// The queue of the bulkhead or of the quota was full, the wait in the bulkhead's queue took too
     /// long, or a call that goes first took the place in it.
     Full,
-    /// The cost was larger than the burst of the quota. No wait helps. The numbers are in
+    /// The cost was larger than the burst of the quota, so no wait helps. The numbers are in
     /// [`GaveUp::too_large`](crate::GaveUp::too_large).
     TooLarge,
-    /// The wait before the next attempt was above the policy's
-    /// [hint cap](crate::RetryPolicy::with_hint_cap). The upstream asked for the wait, or the
-    /// classifier [demands](Verdict::at_least) it.
+    /// The wait before the next attempt was above the policy's [hint
+    /// cap](crate::RetryPolicy::with_hint_cap). The upstream asked for the wait, or the classifier
+    /// [demands](Verdict::at_least) it.
     HintTooLong,
     /// All alternatives of a [fallback](crate::fallback()) were tried.
     Alternatives,

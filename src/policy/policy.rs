@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// The rules of a retry: attempts, timeouts, backoff and classifier.
 ///
-/// A policy is a plain value. It is `Copy` if its classifier is. It can be compared and built in
-/// `const`. With the feature `serde` it can be read and written. A call takes its policy by
-/// value, by reference or in an `Arc`. Parts shared by calls, such as a budget or a breaker, are
-/// in an [`Upstream`](crate::Upstream) instead.
+/// A policy is a plain value that can be compared and built in `const`, and it is `Copy` if its
+/// classifier is. With the feature `serde` it can be read and written. A call takes its policy by
+/// value, by reference or in an `Arc`. Parts shared by calls, such as a budget or a breaker, are in
+/// an [`Upstream`](crate::Upstream) instead, because a policy has no state.
 ///
 /// # Defaults
 ///
@@ -88,7 +88,7 @@ use std::time::Duration;
 /// * `learned_attempt_timeout` is true or false.
 /// * `throttled_backoff` is a backoff like `backoff`.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
-///   `steps` and `custom` exist only in code. Reading or writing one of these two is an error.
+///   `steps` and `custom` exist only in code, so reading or writing one of these two is an error.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
 ///   default is none for `"fixed"` and full for a curve that grows.
 ///
@@ -98,10 +98,10 @@ use std::time::Duration;
 /// * a `base` above the `cap` of the same backoff,
 /// * a backoff whose shortest first delay is not below the `total_timeout`, so that no retry begins.
 ///
-/// A default contradicts nothing. With one attempt the last one is no error, because the policy
-/// makes no retry anyway. A policy that contradicts itself in code is written as it is.
+/// A default contradicts nothing. With one attempt the last of these pairs is allowed, because the
+/// policy makes no retry anyway. A policy that contradicts itself in code is written as it is.
 ///
-/// The classifier is not written, because it is code. After reading a policy, set its classifier by
+/// The classifier is code and is not written. After reading a policy, set its classifier by
 /// [`with_classifier`](Self::with_classifier).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use = "a policy does nothing until a call is made under it"]

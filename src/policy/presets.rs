@@ -24,11 +24,12 @@ impl RetryPolicy {
     /// | backoff | exponential from 5 ms, cap 200 ms, full jitter |
     /// | other settings | as in [`new`](Self::new) |
     ///
-    /// The other work ends within milliseconds, so a longer delay wins nothing. The jitter spreads the
-    /// calls that collided. All delays together last at most 915 ms, and half of that on average.
+    /// The other work ends within milliseconds, so a longer delay wins nothing, while the jitter
+    /// spreads the calls that collided. All delays together last at most 915 ms, and half of that
+    /// on average.
     ///
     /// The upstream works, so the classifier returns a verdict with
-    /// [`Health::Healthy`](crate::Health::Healthy), and no breaker opens. A database transaction is
+    /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. A database transaction is
     /// repeated from its beginning, with its reads.
     ///
     /// # Examples
@@ -65,12 +66,12 @@ impl RetryPolicy {
     /// | throttled backoff | exponential from 1 s, cap 20 s, full jitter |
     /// | hint | cut to the backoff's delay and 5 s more. No hint is too long |
     ///
-    /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and a
-    /// backoff from 25 ms. Unlike the SDKs, a budget smaller than the cost of a retry still pays for one
-    /// retry, and a long poll, such as `ReceiveMessage` of SQS, does not wait before it ends because
-    /// the budget is spent. So let the loop around such polls sleep after
-    /// [`StopReason::Budget`](crate::StopReason::Budget). The limit on the hint has no setting: it is
-    /// neither read from a configuration nor written to one.
+    /// The SDKs read the hint from the header `x-amz-retry-after`. `DynamoDB` has four attempts and
+    /// a backoff from 25 ms. Two details differ from the SDKs: a budget smaller than the cost of a
+    /// retry still pays for one retry, and a long poll, such as `ReceiveMessage` of SQS, ends at
+    /// once when the budget is spent. So let the loop around such polls sleep after
+    /// [`StopReason::Budget`](crate::StopReason::Budget). The limit on the hint has no setting: it
+    /// is neither read from a configuration nor written to one.
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Retry behavior" (2026).
     ///

@@ -14,8 +14,8 @@ impl<C> RetryPolicy<C> {
     /// Uses the timeout learned by the upstream as the attempt timeout.
     ///
     /// The upper limit is this policy's [attempt timeout](Self::with_attempt_timeout), if set. The
-    /// setting has no effect on an upstream without an
-    /// [adaptive timeout](crate::Upstream::with_adaptive_timeout).
+    /// setting has no effect on an upstream without an [adaptive
+    /// timeout](crate::Upstream::with_adaptive_timeout).
     pub const fn with_learned_attempt_timeout(mut self) -> Self {
         self.learned = true;
         self
@@ -35,7 +35,7 @@ impl<C> RetryPolicy<C> {
     /// [asked for fewer requests](crate::Health::Throttling). Without this setting these delays are
     /// those of [`with_backoff`](Self::with_backoff).
     ///
-    /// A reset connection is often gone within milliseconds. A used-up rate limit needs about a
+    /// A reset connection is often gone within milliseconds, but a used-up rate limit needs about a
     /// second. Both backoffs count the retries of the call together: after two resets a throttling
     /// has the delay of a third retry.
     ///
@@ -62,8 +62,8 @@ impl<C> RetryPolicy<C> {
     /// Sets the longest wait that the upstream may ask for.
     ///
     /// If the upstream asks for more, the call ends at once with
-    /// [`StopReason::HintTooLong`](crate::StopReason::HintTooLong).
-    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) then returns the wait. With a cap of zero
+    /// [`StopReason::HintTooLong`](crate::StopReason::HintTooLong), and
+    /// [`GaveUp::retry_after`](crate::GaveUp::retry_after) returns the wait. With a cap of zero
     /// every hint above zero ends the call.
     pub const fn with_hint_cap(mut self, cap: Duration) -> Self {
         self.hint_cap = cap;

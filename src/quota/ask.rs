@@ -12,7 +12,7 @@ pub(crate) enum Ask {
     Reserved(Reserved),
     /// The quota only watches, and would have made the attempt wait or refused it.
     Shadowed(Reserved),
-    /// The attempt waits at `place`. It asks again at `asks_at`, or when it is woken. Its cost
+    /// The attempt waits at `place`. It asks again at `asks_at` or when it is woken, and its cost
     /// cannot fit before `earliest`.
     Waiting { place: Place, asks_at: u64, earliest: u64, is_new: bool },
     /// The attempt may not wait, and its cost fits at this time.

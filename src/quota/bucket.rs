@@ -8,14 +8,14 @@ use crate::sync::AtomicU64;
 /// A token bucket in one word, by the generic cell rate algorithm (GCRA, ITU-T I.371). Pure: time
 /// is an argument, in nanoseconds.
 ///
-/// The word is the time at which the bucket is full again. Each unit taken adds the time in which a
-/// unit refills. The bucket is empty if this time is a burst away. A later time is a debt: it must
-/// refill too.
+/// The word is the time at which the bucket is full again, so each unit taken adds the time in
+/// which a unit refills. The bucket is empty if this time is a burst away. A later time is a debt:
+/// it must refill too.
 ///
-/// While the bucket is leased, the word is no time. It is [`EMPTY`] less the time of the units that
-/// the lease has, and a debt is above it. No clock changes it, so nothing refills. The two ranges
-/// of words are apart. So a call that changes the word knows from the word alone how to read it,
-/// and no change is lost while a lease begins or ends.
+/// While the bucket is leased, the word is not a time. It is [`EMPTY`] less the time of the units
+/// that the lease has, and a debt is above it. No clock changes it, so nothing refills. The two
+/// ranges of words are apart, so a call that changes the word knows from the word alone how to read
+/// it, and no change is lost while a lease begins or ends.
 pub(super) struct Bucket {
     rate: Rate,
     /// The time in which the whole burst refills.
@@ -275,7 +275,7 @@ impl Bucket {
 /// The operations for the owner of the lease.
 #[cfg(feature = "fleet")]
 impl Bucket {
-    /// Begins a lease without units. A debt stays. The lease ends at once until
+    /// Begins a lease without units, but a debt stays. The lease ends at once until
     /// [`lease_until`](Self::lease_until).
     pub(super) fn begin_lease(&self, now: u64) {
         self.lease.reset();
@@ -286,7 +286,7 @@ impl Bucket {
         });
     }
 
-    /// Ends the lease. The bucket refills by time, from its level on. Units of a lease that has
+    /// Ends the lease. The bucket refills by time, from its level on, but units of a lease that has
     /// ended before are lost.
     pub(super) fn end_lease(&self, now: u64) {
         let has_ended = now >= self.lease.end();

@@ -4,8 +4,8 @@ use super::Estimate;
 
 /// The cost of a call before it is sent, as far as the caller knows it.
 ///
-/// Every attempt costs one request. The cost adds tokens. Missing numbers are estimated from the
-/// usage of recent calls: see [`Estimate`].
+/// Every attempt costs one request, and the cost adds tokens. Missing numbers are estimated from
+/// the usage of recent calls: see [`Estimate`].
 ///
 /// A cost above a burst of the quota never fits, so the call ends at once with
 /// [`StopReason::TooLarge`](crate::StopReason::TooLarge) and sends nothing.

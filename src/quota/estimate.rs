@@ -6,11 +6,11 @@ use crate::histogram::Histogram;
 
 /// An estimate of the tokens of the next call, by the usage of recent calls.
 ///
-/// The estimate is a quantile of the usage of the last 256 to 512 calls. It is at most an eighth
-/// above the true quantile, plus one token. A call never reserves more output than its own maximum.
+/// The estimate is a quantile of the usage of the last 256 to 512 calls, at most an eighth above
+/// the true quantile plus one token. A call never reserves more output than its own maximum.
 ///
 /// A [`Quota`](super::Quota) has an estimate of its own. Calls of different kinds have no quantile
-/// in common: give each kind an estimate with [`Cost::estimated_by`](super::Cost::estimated_by).
+/// in common, so give each kind an estimate with [`Cost::estimated_by`](super::Cost::estimated_by).
 /// A [`Keyed`](crate::Keyed) keeps one for each key.
 ///
 /// # Defaults
@@ -22,8 +22,8 @@ use crate::histogram::Histogram;
 /// | quantile | 0.95 | one call in twenty uses more than it reserved, and the rest give back little |
 /// | samples | 30 | fewer calls say little about a quantile of 0.95 |
 ///
-/// Until that many calls are known, a call reserves its maximum of output. Without a maximum it
-/// reserves the largest usage so far. From then on the estimate is computed at each 64th call.
+/// Until that many calls are known, a call reserves its maximum of output, or without a maximum the
+/// largest usage so far. From then on the estimate is computed at each 64th call.
 ///
 /// # Examples
 ///

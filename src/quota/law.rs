@@ -11,8 +11,8 @@ use super::rate::Rate;
 ///
 /// * The first refusal takes the burst away. A provider that counts in windows keeps what was used
 ///   at once for a whole window, and so for this time further refusals say nothing about the rate.
-/// * Each later refusal takes its cost per `T` from the limit. A hold takes its part of `T`. Within
-///   `T` the limit falls by at most half.
+/// * Each later refusal takes its cost per `T` from the limit, and a hold takes its part of `T`.
+///   Within `T` the limit falls by at most half.
 /// * While calls wait, the share grows. Far below the last refused share, it takes a step each `T`:
 ///   half of the distance. Near it, it grows by the cost of one call in 3,000 calls. After 2,500
 ///   calls without a refusal it probes: each `T` adds a probe, the first one is half of a call,

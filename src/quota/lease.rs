@@ -4,7 +4,7 @@ use crate::sync::AtomicU64;
 
 /// The lease of a bucket whose limit is shared with other processes.
 ///
-/// A leased bucket does not refill by time. It has the units that it was granted. It has none after
+/// A leased bucket does not refill by time: it has the units that it was granted, and none after
 /// the end of the lease. Whether the bucket is leased is in its word, see [`is_leased`].
 pub(super) struct Lease {
     /// The end of the lease in nanoseconds.

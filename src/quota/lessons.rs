@@ -25,7 +25,7 @@ impl Quota {
     }
 
     /// Empties a dimension after a refusal for the caller's own limit. After a report it stays as
-    /// reported, and its limit is no cause if the amount would still fit.
+    /// reported, and its limit is not the cause if the amount would still fit.
     pub(super) fn empty(
         &self,
         dimension: Dimension,

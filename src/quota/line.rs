@@ -13,17 +13,17 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard};
 ///
 /// # Order
 ///
-/// Each eighth turn belongs to the oldest waiter if it has waited for the patience of the line. No
-/// waiter starves, and old waiters take no more than this share. Otherwise the highest priority is
-/// first. At one priority the groups share the quota by start-time fair queueing (Goyal, Vin and
+/// Each eighth turn belongs to the oldest waiter if it has waited for the patience of the line, so
+/// no waiter starves and old waiters take no more than this share. Otherwise the highest priority
+/// is first. At one priority the groups share the quota by start-time fair queueing (Goyal, Vin and
 /// Cheng 1996): each waiter has a tag, and the lowest tag is first. The tag is the largest tag
 /// served so far, or the end of the latest cost of its group if that is later.
 ///
 /// # Wakes
 ///
-/// A call that gives something back changes a word of the quota. It then loads `count` and wakes
-/// the first waiter. A waiter increments `count`, adds 0 to every word of the quota and then looks
-/// at the words. At each word one of the two calls comes first. So either the waiter sees what was
+/// A call that gives something back changes a word of the quota, then loads `count` and wakes the
+/// first waiter. A waiter increments `count`, adds 0 to every word of the quota and then looks at
+/// the words. At each word one of the two calls comes first, so either the waiter sees what was
 /// given back, or the other call sees the waiter.
 pub(super) struct Line {
     count: AtomicU64,
@@ -61,7 +61,7 @@ pub struct Place {
     ticket: u64,
 }
 
-/// The bits of a tag. A tag is reset when the line is empty. It saturates after two years.
+/// The bits of a tag. A tag is reset when the line is empty and saturates after two years.
 const TAG: u64 = (1 << 56) - 1;
 
 struct Waiter {
@@ -311,8 +311,9 @@ impl Waiters {
         self.places.first_key_value().map(|(place, _)| *place)
     }
 
-    /// Returns whether another waiter has become the first by its age. Nothing has woken it then.
-    /// It is woken once: the waiters of one task would otherwise wake each other for ever.
+    /// Returns whether another waiter has become the first by its age. Nothing has woken it then,
+    /// so it is woken, but only once: the waiters of one task would otherwise wake each other for
+    /// ever.
     fn newly_aged(&mut self) -> bool {
         let first = self.first();
         let aged = first.filter(|_| first != self.first_by_order());

@@ -19,10 +19,9 @@ pub(crate) struct Report {
 /// Records the usage of the current attempt. Its quota then charges this usage in place of the
 /// estimate.
 ///
-/// Call this within the future of an operation, in a call on an upstream with a quota. Returns
-/// false outside of such a future: nothing is recorded then. The current attempt is the innermost
-/// one of such a call that this thread is polling. So a task that the operation has spawned has
-/// none.
+/// Call this within the future of an operation, in a call on an upstream with a quota. Outside of
+/// such a future it returns false and records nothing. The current attempt is the innermost one of
+/// such a call that this thread is polling, so a task that the operation has spawned has none.
 ///
 /// # Examples
 ///
@@ -52,7 +51,7 @@ pub fn record(usage: Usage) -> bool {
 
 /// Passes the limits that the provider reported to the quota of the current attempt.
 ///
-/// The quota lowers its level to the reported one, and compares its limit with the reported one. See
+/// The quota lowers its level to the reported one and compares its limit with the reported one. See
 /// the [module](super#learning). Returns false outside of an attempt, as [`record`] does.
 #[allow(clippy::must_use_candidate)] // most callers need no answer
 pub fn learn(limits: Limits) -> bool {

@@ -3,10 +3,11 @@
 //! The guide has a chapter on [quotas](crate::guide::quotas).
 //!
 //! A provider limits requests, tokens and concurrent requests. A program that finds its limit by
-//! 429s wastes requests, and many providers count a refused request too. A [`Quota`] counts like
-//! the provider. Each attempt on the [`Upstream`](crate::Upstream) *reserves* its cost before the
-//! request is sent, in every dimension or in none. Its answer then *settles* the actual usage. A
-//! cost that does not fit now waits its turn in one fair, bounded queue. The wait costs no attempt.
+//! 429s wastes requests, and many providers count a refused request too. A [`Quota`] counts as the
+//! provider does: each attempt on the [`Upstream`](crate::Upstream) *reserves* its cost before the
+//! request is sent, in every dimension or in none, and its answer then *settles* the actual usage.
+//! A cost that does not fit now waits its turn in one fair, bounded queue. The wait costs no
+//! attempt.
 //!
 //! # Cost
 //!
@@ -14,13 +15,13 @@
 //! the input, and the maximum of the output. The output that a call reserves is an [`Estimate`],
 //! learned from the usage of recent calls. If the [`Charge`] says that the provider reserves the
 //! maximum, the call does too. An estimate is never larger than the room that the input leaves in
-//! the burst. So an estimate alone refuses no call.
+//! the burst, so an estimate alone refuses no call.
 //!
 //! # Settlement
 //!
-//! * [`record`] within the operation reports the usage. The crate `resile-llm` does so for the
-//!   answers that it reads. The quota then takes what was used beyond the reservation, or gives back
-//!   the rest. A quota may be overdrawn: the debt refills first.
+//! * [`record`] within the operation reports the usage, and the crate `resile-llm` does so for the
+//!   answers that it reads. The quota then takes what was used beyond the reservation, or gives
+//!   back the rest. A quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
@@ -29,7 +30,7 @@
 //!
 //! # Learning
 //!
-//! Two counts of one limit drift apart. So the quota lowers its level to the provider's count:
+//! Two counts of one limit drift apart, so the quota lowers its level to the provider's count:
 //!
 //! * A verdict of [`Verdict::throttled`](crate::Verdict::throttled) sets the level to 0, less the
 //!   output that attempts in flight have reserved and the provider has not charged yet. A verdict
@@ -43,10 +44,10 @@
 //!
 //! # Limits that are wrong
 //!
-//! The limit itself may be wrong. [`learn`] passes the reported limit too, and the quota compares it
-//! as a rate with its own. And if the provider refuses attempts that the quota has units for, its limit
-//! is lower. What then happens is a [`Learning`]. By default the quota uses the lower limit: a
-//! reported one at once if its window is known, and otherwise by small steps.
+//! The limit itself may be wrong. [`learn`] passes the reported limit too, and the quota compares
+//! it as a rate with its own. And if the provider refuses attempts although the quota has units for
+//! them, its limit is lower. What then happens is a [`Learning`]. By default the quota uses the
+//! lower limit: a reported one at once if its window is known, and otherwise by small steps.
 //!
 //! * A refusal first takes the burst. Later ones take their cost from the limit of a period of at
 //!   least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit
@@ -62,10 +63,10 @@
 //! A wait ends with the call's deadline, its token, or its admission. A call whose cost cannot fit
 //! before its deadline ends at once with [`StopReason::Deadline`](crate::StopReason::Deadline), and
 //! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
-//! counts the known costs of all waiters ahead, and assumes that every attempt in flight gives back
-//! its output. A wait for concurrency has no forecast and ends at the deadline. A cost larger than
-//! a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a full
-//! queue the reason is [`StopReason::Full`](crate::StopReason::Full).
+//! counts the known costs of all waiters ahead and assumes that every attempt in flight gives back
+//! its output. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
+//! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a
+//! full queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!
 //! On an upstream with a bulkhead too, a waiter of the quota holds a permit of the bulkhead. The
 //! bulkhead's queue has the same priorities, but no groups, and none of its waiters is served for its
@@ -75,11 +76,11 @@
 //!
 //! 1. Each eighth turn goes to the oldest waiter if it has waited for ten minutes. So no waiter
 //!    starves.
-//! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work:
-//!    an agent at its twentieth step has more to lose than one at its first. If all share equally,
-//!    none may finish.
-//! 3. The [group](crate::upstream::AtCost::with_group) with the least service. One busy group does
-//!    not delay the others.
+//! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work,
+//!    because an agent at its twentieth step has more to lose than one at its first. If all share
+//!    equally, none may finish.
+//! 3. The [group](crate::upstream::AtCost::with_group) with the least service, so one busy group
+//!    does not delay the others.
 //! 4. The oldest.
 //!
 //! # Examples

@@ -26,9 +26,9 @@ use std::sync::atomic;
 ///
 /// # Cost
 ///
-/// A reservation is one atomic exchange for each dimension and one for the output in flight. So is
-/// a settlement. While no call waits, neither takes a lock. Neither allocates, apart from the first
-/// settlement, which makes the histogram of the estimate.
+/// A reservation is one atomic exchange for each dimension and one for the output in flight, and so
+/// is a settlement. While no call waits, neither takes a lock. Neither allocates, apart from the
+/// first settlement, which makes the histogram of the estimate.
 ///
 /// # Examples
 ///
@@ -141,12 +141,12 @@ impl Quota {
         self
     }
 
-    /// Sets whether the quota only watches. It then admits each attempt at once, and counts those
+    /// Sets whether the quota only watches. It then admits each attempt at once but counts those
     /// that it would have delayed or refused.
     ///
-    /// An attempt that would have waited is charged, so the level becomes a debt. One that would have
-    /// been refused is not charged. With a store that shares the quota, an attempt that would have
-    /// waited for one exchange counts as delayed.
+    /// An attempt that would have waited is charged, so the level becomes a debt, while one that
+    /// would have been refused is not charged. With a store that shares the quota, an attempt that
+    /// would have waited for one exchange counts as delayed.
     pub const fn with_shadow(mut self, is_shadow: bool) -> Self {
         self.is_shadow = is_shadow;
         self

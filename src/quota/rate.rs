@@ -6,7 +6,7 @@ use crate::time::nanos;
 /// A number of units per period, and the number that may be used at once.
 ///
 /// A unit is a request or a token. A rate of `n` per period refills one unit each `period / n`,
-/// rounded up to a whole nanosecond. A rate never refills faster than it says.
+/// rounded up to a whole nanosecond, so it never refills faster than it says.
 ///
 /// # Defaults
 ///

@@ -2,8 +2,8 @@ use super::cost::saturated;
 
 /// The tokens that a call used, as its answer reports them.
 ///
-/// The numbers of one call may come in parts: a stream reports its input first and its output last.
-/// A later number replaces an earlier one.
+/// The numbers of one call may come in parts, since a stream reports its input first and its output
+/// last. A later number replaces an earlier one.
 ///
 /// # Examples
 ///

@@ -52,7 +52,7 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
     }
 
     /// Makes a call whose attempts are those of `operation`. It is [`retry`](crate::retry()) for an
-    /// [`Operation`] that is no closure.
+    /// [`Operation`] that is not a closure.
     #[inline]
     #[track_caller]
     pub fn of<T, C>(operation: F, policy: P, token: K) -> Self

@@ -3,7 +3,8 @@ use crate::policy::Attempt;
 /// Makes the attempts of a call: each `FnMut(Attempt) -> Fut` does.
 ///
 /// The type of a closure has no name, so its call has none either. Implement this trait for a type
-/// of your own where the call needs a name, as the future of a service does. [`Retry::of`] takes it.
+/// of your own where the call needs a name, as the future of a service does. [`Retry::of`] takes
+/// it.
 ///
 /// [`Retry::of`]: crate::retry::Retry::of
 ///

@@ -8,9 +8,9 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// `op` is called once per attempt. The first call happens at the first poll of the returned
 /// future. A retry never starts before its delay is over.
 ///
-/// An attempt is polled before its timeouts. So a result that is ready takes precedence over the
-/// token and the timeouts. The token takes precedence over the start of an attempt or a wait. After
-/// cancellation no attempt starts.
+/// An attempt is polled before its timeouts, so a result that is ready takes precedence over the
+/// token and the timeouts. The token takes precedence over the start of an attempt or a wait, so no
+/// attempt starts after cancellation.
 ///
 /// Pass the policy by value, by reference or in an `Arc`. To share parts with other calls, make the
 /// call on an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).

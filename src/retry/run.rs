@@ -44,10 +44,10 @@ use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 /// ```
 ///
 /// Some operations must not be dropped in flight. Drive these by hand: [`next`](Self::next) waits
-/// until the next attempt may begin. On a thread without a runtime use
-/// [`blocking_next`](Self::blocking_next). Report a failure to [`failed`](Self::failed) and a
-/// success to [`succeeded`](Self::succeeded). An attempt without a report counts as dropped. The
-/// upstream learns nothing from it:
+/// until the next attempt may begin, and [`blocking_next`](Self::blocking_next) does so on a thread
+/// without a runtime. Report a failure to [`failed`](Self::failed) and a success to
+/// [`succeeded`](Self::succeeded). An attempt without a report counts as dropped, and the upstream
+/// learns nothing from it:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -135,7 +135,7 @@ where
     /// Makes one attempt: waits until it may begin, polls `operation` and reports its outcome.
     ///
     /// `operation` is polled under the token and the timeouts. `Some` is the success and ends the
-    /// run. After `None`, call this again. The next attempt first waits for the delay.
+    /// run. After `None`, call this again, and the next attempt first waits for the delay.
     ///
     /// # Errors
     ///
@@ -145,9 +145,9 @@ where
     ///
     /// Dropping the future in flight drops `operation`. The upstream learns nothing from the
     /// attempt, and a breaker's probe is free at once. Dropping the future while it waits leaves
-    /// the queue. The delay continues to run. In both cases the run may go on. The next attempt
-    /// then counts as a retry and is paid for as a retry. Dropping the run gives back the budget
-    /// token of a retry that has not started.
+    /// the queue, but the delay continues to run. In both cases the run may go on, and the next
+    /// attempt then counts as a retry and is paid for as a retry. Dropping the run gives back the
+    /// budget token of a retry that has not started.
     ///
     /// # Panics
     ///
@@ -175,7 +175,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the queue. The delay continues to run. The run may go on.
+    /// Dropping the future leaves the queue, but the delay continues to run and the run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
         let mut wait =
@@ -187,8 +187,8 @@ where
     ///
     /// This is [`next`](Self::next) for a thread without a runtime. On a thread of a tokio runtime
     /// it blocks all tasks of that thread. With a paused tokio clock it never returns, because that
-    /// clock advances only while the thread is idle. In such a test give the upstream a
-    /// [`ManualTimer`](crate::time::ManualTimer).
+    /// clock advances only while the thread is idle, so give the upstream a
+    /// [`ManualTimer`](crate::time::ManualTimer) in such a test.
     ///
     /// # Errors
     ///

@@ -92,8 +92,8 @@ impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
 impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
     /// Opens the stream on an [`Upstream`](crate::Upstream) shared with other calls, or names it.
     ///
-    /// Call this method once, before the first poll. Each opening of the stream is one attempt. The
-    /// attempt ends with the stream. An error in mid-stream counts like an error of `open`.
+    /// Call this method once, before the first poll. Each opening of the stream is one attempt,
+    /// which ends with the stream, so an error in mid-stream counts like an error of `open`.
     pub fn on<Y: Target, M>(self, target: Y) -> RetryStream<F, P, K, Via<Y, M>, Q, A>
     where
         Via<Y, M>: TargetFor<F::Error>,
@@ -128,7 +128,7 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// Sets the function that decides how to continue after content. By default, the stream fails.
     ///
     /// The function gets the error, or `None` if the stream was cut. It decides only about items
-    /// already yielded. The policy must still allow another attempt and the request must be
+    /// already yielded, so the policy must still allow another attempt and the request must be
     /// repeatable.
     pub fn with_resumption<B>(self, resumption: B) -> RetryStream<F, P, K, X, Q, B>
     where
@@ -137,15 +137,16 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
         self.rebuild(|parts, _| (parts, resumption))
     }
 
-    /// Limits the whole stream, from its first poll to its last item. All attempts, delays and content
-    /// count, and nothing restarts this limit. By default, there is none: the policy's total timeout
-    /// applies until content.
+    /// Limits the whole stream, from its first poll to its last item. All attempts, delays and
+    /// content count, and nothing restarts this limit. By default there is none: the policy's total
+    /// timeout applies only until content.
     ///
     /// At the limit the stream in flight is dropped. The error has
     /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content and
-    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent content
-    /// is not blamed for the length of its answer. The time that the consumer spends between polls
-    /// counts too, but the limit is noticed only by the next poll. A limit of zero polls once.
+    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent
+    /// content is not blamed for the length of its answer. The time that the consumer spends
+    /// between polls counts too, but the limit is noticed only by the next poll. A limit of zero
+    /// polls once.
     pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
         self.call.policy.whole = limit_of(Some(limit));
         self

@@ -11,8 +11,8 @@
 //!
 //! A stream can only be retried for a limited time. Once a consumer has shown half an answer, a
 //! second attempt begins a *different* answer. The two halves do not fit. Therefore
-//! [`retry_stream`](crate::retry_stream()) retries transparently until it has yielded the first item of content. After
-//! that, the caller decides.
+//! [`retry_stream`](crate::retry_stream()) retries transparently until it has yielded the first
+//! item of content, and after that the caller decides.
 //!
 //! | what the caller knows | method | default |
 //! |---|---|---|
@@ -26,21 +26,21 @@
 //! The policy's **total timeout** applies until content. It limits the consumer's wait without any
 //! item, all attempts and delays included. The policy's **attempt timeout** also applies until
 //! content each time the stream is opened. Neither timeout cuts a stream after content has come: a
-//! good answer may take minutes (for example from a model). Its duration does not show that the
+//! good answer may take minutes (for example from a model), so its duration does not show that the
 //! stream is stuck. If such a stream is opened again, the total timeout restarts. Attempts and the
 //! growth of their delays count over the whole life of the stream, unless they are
 //! [renewed](RetryStream::with_attempts_renewed).
 //!
 //! After content, limit the silences with the adapters of
 //! [`StreamResilienceExt`](crate::StreamResilienceExt). Put them *inside*, on the stream returned
-//! by `open`. There the adapters see each item as it comes, including the preamble. Their
+//! by `open`, because there they see each item as it comes, including the preamble, and their
 //! [`Elapsed`](crate::timeout::Elapsed) is classified like any other error.
 //!
 //! A consumer that cannot wait for ever limits the **whole stream** with
 //! [`with_whole_timeout`](RetryStream::with_whole_timeout). This limit never restarts. It ends the
 //! stream as [`StopReason::Deadline`](crate::StopReason::Deadline) before content and as
-//! [`StopReason::Partial`](crate::StopReason::Partial) after it, because the consumer then has a part
-//! of the answer.
+//! [`StopReason::Partial`](crate::StopReason::Partial) after it, because the consumer then has a
+//! part of the answer.
 //!
 //! # Defaults
 //!

@@ -20,8 +20,8 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resumption<T> {
-    /// The stream ends with the error as [`StopReason::Partial`](crate::StopReason::Partial). The
-    /// consumer keeps the items that it has.
+    /// The stream ends with the error as [`StopReason::Partial`](crate::StopReason::Partial), and
+    /// the consumer keeps the items that it has.
     Fail,
     /// The stream is opened again and starts over. This item is yielded first as a signal to the
     /// consumer to drop its earlier items.

@@ -9,12 +9,12 @@ use futures_core::Stream;
 /// `policy` limits the attempts. `token` can stop the stream. Nothing runs before the first poll.
 ///
 /// Items of the preamble are held back until the first item of content, up to a
-/// [cap](RetryStream::with_preamble_cap). The preamble of an attempt that fails before content is
-/// dropped. The first error of an opened stream ends this attempt. The policy's classifier
+/// [cap](RetryStream::with_preamble_cap), and the preamble of an attempt that fails before content
+/// is dropped. The first error of an opened stream ends this attempt. The policy's classifier
 /// classifies the error like an error of `open`.
 ///
-/// Items already taken from the stream are yielded before the token is checked. No more items are
-/// taken after cancellation.
+/// Items already taken from the stream are yielded before the token is checked, but no more items
+/// are taken after cancellation.
 ///
 /// # Errors
 ///
@@ -32,7 +32,8 @@ use futures_core::Stream;
 ///
 /// # Examples
 ///
-/// The first attempt breaks off after its greeting. The second goes silent. The third is complete:
+/// The first attempt breaks off after its greeting, the second goes silent, and the third is
+/// complete:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -9,12 +9,12 @@ use super::script::{SCRIPT, Script};
 /// The clock of JavaScript: `performance.now` and `setTimeout`. It works in a window, in a worker
 /// and in Node. It exists on wasm32-unknown-unknown, with the feature `browser`.
 ///
-/// A sleep lasts at least as long as it should. Browsers delay the timeouts of a hidden page to a
-/// whole second or to a whole minute. Some browsers stop the clock while the machine sleeps. The
-/// drop of a sleep clears its timeout.
+/// A sleep lasts at least as long as it should. It may last longer, because browsers delay the
+/// timeouts of a hidden page to a whole second or to a whole minute, and some stop the clock while
+/// the machine sleeps. The drop of a sleep clears its timeout.
 ///
-/// Nothing can block a page, so [`park`](Timer::park) returns at once. A blocking run thus keeps
-/// its thread busy until the wait is over. Await [`Run::next`](crate::Run::next) instead.
+/// Nothing can block a page, so [`park`](Timer::park) returns at once and a blocking run keeps its
+/// thread busy until the wait is over. Await [`Run::next`](crate::Run::next) instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BrowserTimer;

@@ -10,8 +10,8 @@ use super::tokio::TokioTimer as Chosen;
 )))]
 use NoTimer as Chosen;
 
-/// A placeholder for a missing timer. It is the default without the feature `tokio`. On
-/// wasm32-unknown-unknown it is the default without the feature `browser`.
+/// A placeholder for a missing timer. It is the default without the feature `tokio`, and on
+/// wasm32-unknown-unknown without the feature `browser`.
 ///
 /// A call must go [on an upstream](crate::retry::Retry::on) [with a timer](crate::Upstream::with_timer)
 /// before it is awaited. The compiler checks this.

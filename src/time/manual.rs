@@ -10,8 +10,8 @@ use super::{Timer, sequence};
 
 /// A clock that only advances by hand. It serves tests without real waits on any runtime or none.
 ///
-/// Clones share one clock. The clock starts at zero. A thread that parks on the clock (in a
-/// blocking run) advances the clock by the whole wait. No other thread could advance it.
+/// Clones share one clock, which starts at zero. A thread that parks on the clock (in a blocking
+/// run) advances the clock by the whole wait, because no other thread could advance it.
 ///
 /// Clones also share one sequence of [draws](Timer::draw). It begins with a seed, so a test draws
 /// the same numbers in each run. The seed of [`new`](Self::new) is 0.

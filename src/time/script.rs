@@ -142,7 +142,7 @@ impl Method {
     }
 }
 
-/// Returns a property of an object. A property that is missing is no object.
+/// Returns a property of an object. A missing property is not an object.
 fn get(object: &JsValue, name: &str) -> Option<JsValue> {
     Reflect::get(object, &name.into()).ok()
 }

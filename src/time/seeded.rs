@@ -7,11 +7,11 @@ use super::{Timer, nanos, sequence};
 ///
 /// [`Upstream::with_seed`](crate::Upstream::with_seed) makes one. Two timers with one seed return
 /// the same [draws](Timer::draw) in the same order. The draws are those of `SplitMix64` (Steele,
-/// Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). They do not
+/// Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), so they do not
 /// depend on the version of a random number crate. A draw costs one atomic addition.
 ///
-/// The first reading is [`FIRST`](Self::FIRST), whatever the other timer reads. Otherwise a second
-/// run in the same process would see other readings than the first one.
+/// The first reading is [`FIRST`](Self::FIRST), whatever the other timer reads, because a second
+/// run in the same process would see other readings than the first one otherwise.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ const UNREAD: u64 = u64::MAX;
 
 impl<M> Seeded<M> {
     /// The first reading: 2^30 s, or 34 years. Another runtime with a paused clock may read an
-    /// earlier time later. Such a reading is earlier than this one.
+    /// earlier time later, but even that reading is earlier than this one.
     pub const FIRST: Duration = Duration::from_secs(1 << 30);
 
     /// Creates a timer with the clock of `timer`.

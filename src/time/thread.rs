@@ -12,8 +12,8 @@ use super::Timer;
 /// The clock of the standard library, for any runtime and for threads without a runtime.
 ///
 /// One thread wakes all sleeps of the process. The first sleep that waits starts this thread, which
-/// then lives as long as the process. A blocking run needs no such thread. A system without threads
-/// polls a waiting sleep again and again.
+/// then lives as long as the process, while a blocking run needs no such thread. A system without
+/// threads polls a waiting sleep again and again.
 ///
 /// It does not exist on wasm32-unknown-unknown, which has no clock.
 ///

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// A monotonic clock with sleeps, and the source of random numbers.
 ///
 /// A reading is the [`Duration`] since an origin chosen by the timer. Readings therefore saturate
-/// instead of panicking. They also work on targets without `std::time::Instant`. Readings of two
-/// timers cannot be compared.
+/// instead of panicking, and they also work on targets without `std::time::Instant`. Readings of
+/// two timers cannot be compared.
 ///
 /// Every random number of a call comes from the timer of its upstream: the jitter of a delay, the
 /// release of a cooldown, the pause of a breaker. A call without an upstream has the default timer.

@@ -9,8 +9,8 @@ use super::Timer;
 
 /// The clock of tokio, including the paused clock of tokio's tests.
 ///
-/// Reading the clock and parking work on any thread. Sleeping requires a tokio runtime with time
-/// enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
+/// Reading the clock and parking work on any thread, but sleeping requires a tokio runtime with
+/// time enabled. tokio rounds sleeps up to the next millisecond. On a thread without a runtime use
 /// [`ThreadTimer`](crate::time::ThreadTimer) with
 /// [`Upstream::with_timer`](crate::Upstream::with_timer).
 ///
@@ -31,7 +31,7 @@ impl TokioTimer {
 
 impl Timer for TokioTimer {
     /// The sleep is exempt from tokio's cooperative budget. An operation may use up this budget in
-    /// every poll. Its own limit would then never be polled.
+    /// every poll, and its own limit would then never be polled.
     type Sleep = Unconstrained<tokio::time::Sleep>;
 
     #[inline]
@@ -69,8 +69,8 @@ fn sleep_until(at: Option<Instant>) -> Unconstrained<tokio::time::Sleep> {
 /// The origin of the readings of [`TokioTimer`].
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
-/// Returns an origin as far in the past as the system allows, up to 136 years. Each paused runtime
-/// has its own clock. That clock may be before an origin just set by another thread.
+/// Returns an origin as far in the past as the system allows, up to 136 years, because each paused
+/// runtime has its own clock, which may be before an origin just set by another thread.
 #[cold]
 fn origin(now: Instant) -> Instant {
     (0..=32).rev().find_map(|bits| now.checked_sub(Duration::from_secs(1 << bits))).unwrap_or(now)

@@ -49,8 +49,8 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Converts into an error of the kind [`TimedOut`](std::io::ErrorKind::TimedOut). Operations with
-/// an `io::Result` can therefore have a limit without further code.
+/// Converts into an error of the kind [`TimedOut`](std::io::ErrorKind::TimedOut), so operations
+/// with an `io::Result` can have a limit without further code.
 impl From<Elapsed> for std::io::Error {
     fn from(elapsed: Elapsed) -> Self {
         Self::new(std::io::ErrorKind::TimedOut, elapsed)

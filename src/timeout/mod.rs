@@ -4,7 +4,7 @@
 //!
 //! This limit is for single futures. For the attempts of a retry use
 //! [`RetryPolicy::with_attempt_timeout`](crate::RetryPolicy::with_attempt_timeout). A timeout shows
-//! nothing about the upstream's work. The work may have been done.
+//! nothing about the upstream's work, which may have been done.
 
 mod elapsed;
 mod error;

@@ -5,8 +5,8 @@ use super::Health;
 /// The answers of a verdict but for its wait, and the ground of the verdict, in one word.
 ///
 /// A verdict is thus two words, which stay in registers on their way through a call. Fields of one
-/// byte each would go through memory, where a wide load of freshly written bytes stalls. The lowest bit is
-/// always set, so an `Option` needs no further word.
+/// byte each would go through memory, where a wide load of freshly written bytes stalls. The lowest
+/// bit is always set, so an `Option` needs no further word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answers(NonZeroU32);
 

@@ -4,7 +4,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {
-    /// The upstream answered as it should. The refusal of a bad request is such an answer.
+    /// The upstream answered as it should, and the refusal of a bad request is such an answer.
     Healthy,
     /// The upstream works and asks for fewer requests.
     Throttling,

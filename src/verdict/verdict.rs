@@ -8,7 +8,7 @@ use crate::time::nanos;
 
 /// The classification of a failed attempt.
 ///
-/// A verdict answers three questions. Each part of the crate reads the answer that it needs.
+/// A verdict answers three questions, and each part of the crate reads the answer that it needs.
 ///
 /// | question | read by | getter |
 /// |---|---|---|
@@ -16,9 +16,9 @@ use crate::time::nanos;
 /// | How is the upstream? | breaker, cooldown, metrics | [`health`](Self::health) |
 /// | When may the request be sent again? | retry, hedge, cooldown, breaker | [`wait`](Self::wait) |
 ///
-/// The questions are independent. After a 500 on a `POST`, the request must not be sent again and
-/// the upstream is failing. After a 404, the request must not be sent again and the upstream is
-/// healthy.
+/// The questions are independent. After a 500 on a `POST` the request must not be sent again
+/// although the upstream is failing, so the breaker counts what the retry may not repeat. After a
+/// 404 the request must not be sent again either, but there the upstream is healthy.
 ///
 /// # Examples
 ///
@@ -61,7 +61,7 @@ impl Verdict {
     }
 
     /// Creates a verdict for an overload by all callers together. The request may be sent again,
-    /// and the upstream asks for fewer requests. It says nothing about the caller's own limit.
+    /// and the upstream asks for fewer requests but says nothing about the caller's own limit.
     pub const fn overloaded() -> Self {
         Self::transient().with_health(Health::Throttling).with(Flag::OwnLimit, false)
     }
@@ -223,9 +223,9 @@ impl Verdict {
         }
     }
 
-    /// Returns this verdict as one on a cut attempt. Use it for an error that tells of a cut, such as
-    /// [`Elapsed`](crate::timeout::Elapsed). Then [`cut_is`](crate::classify::ClassifyExt::cut_is) replaces the
-    /// verdict, and in a pair of classifiers it counts as the opinion on a cut.
+    /// Returns this verdict as one on a cut attempt. Use it for an error that tells of a cut, such
+    /// as [`Elapsed`](crate::timeout::Elapsed): [`cut_is`](crate::classify::ClassifyExt::cut_is)
+    /// then replaces the verdict, and in a pair of classifiers it counts as the opinion on a cut.
     pub const fn on_cut(self) -> Self {
         match self.answers.ground() {
             Ground::Stated | Ground::Cut => self.with_ground(Ground::Cut),
@@ -256,8 +256,8 @@ impl Verdict {
     /// Returns whether this verdict replaces that of the first classifier of a pair.
     ///
     /// Only one classifier may know that an error tells of a cut. A verdict that protects a cut
-    /// request therefore replaces any statement that does not. A default that protects it yields
-    /// only to a statement on cuts.
+    /// request therefore replaces any statement that does not, while a default that protects it
+    /// yields only to a statement on cuts.
     const fn overrides(self, first: Self) -> bool {
         let is_cut_stated = matches!(first.answers.ground(), Ground::Cut);
         match (self.answers.ground(), self.is_again()) {

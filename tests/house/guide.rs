@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 14] = [
+const CHAPTERS: [&str; 18] = [
     "first_call",
     "classifying",
     "timeouts",
@@ -18,6 +18,10 @@ const CHAPTERS: [&str; 14] = [
     "runtimes",
     "clients",
     "migrating",
+    "cookbook",
+    "wrong_retries",
+    "wrong_results",
+    "operating",
     "design",
 ];
 
@@ -115,12 +119,16 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
         ("fleet", "crates/resile-redis/examples/share.rs"),
         ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
+        ("operating", "lab/operating/src/main.rs"),
         ("streams", "crates/resile-llm/examples/chat/program.rs"),
         ("sdks", "lab/sdks/programs/async_openai.rs"),
         ("sdks", "lab/sdks/programs/genai.rs"),
         ("sdks", "lab/sdks/programs/rig.rs"),
         ("sdks", "lab/sdks/programs/bedrock.rs"),
         ("sdks", "lab/sdks/programs/ollama.rs"),
+        ("sdks", "lab/sdks/programs/misanthropic.rs"),
+        ("sdks", "lab/sdks/programs/gemini.rs"),
+        ("sdks", "lab/sdks/programs/rmcp.rs"),
         ("sdks", "lab/sdks/programs/reqwest_0_12.rs"),
         ("sdks", "lab/sdks/programs/dyn_error.rs"),
     ];
@@ -155,9 +163,18 @@ fn each_chapter_leads_to_the_next() {
 /// rustdoc ends raw HTML at the first blank line.
 #[test]
 fn pictures_of_the_guide_are_whole() {
-    for picture in
-        ["parts", "limit", "collapse", "storm", "fleet", "quota", "priority", "fleet-redis"]
-    {
+    let pictures = [
+        "parts",
+        "collapse",
+        "storm",
+        "fleet",
+        "quota",
+        "priority",
+        "fleet-redis",
+        "limit",
+        "which-part",
+    ];
+    for picture in pictures {
         let svg = read(&format!("docs/{picture}.svg"));
         assert!(svg.starts_with("<svg "), "{picture}");
         assert!(svg.lines().all(|line| !line.trim().is_empty()), "{picture}: a blank line");

@@ -75,6 +75,7 @@ const FOREIGN: &[Foreign] = &[
 ];
 
 const LLM_TABLE: &[Row] = &[
+    ("trial", 0, &[]),
     ("kind", 0, &[]),
     ("rule", 0, &[]),
     ("statuses", 0, &[]),
@@ -95,7 +96,6 @@ const LLM_TABLE: &[Row] = &[
     ("spoken", 1, &[]),
     ("wait", 1, &[]),
     ("limits", 1, &[]),
-    ("event", 2, &[]),
     ("display", 2, &[]),
     ("explain", 2, &[]),
     ("google", 2, &[]),
@@ -105,6 +105,7 @@ const LLM_TABLE: &[Row] = &[
     ("vocabulary", 3, &[]),
     ("evidence", 4, &[]),
     ("usage", 4, &[]),
+    ("event", 5, &[]),
     ("reply", 5, &[]),
     ("reqwest", 6, &[]),
     ("in_band", 6, &[]),
@@ -114,6 +115,7 @@ const LLM_TABLE: &[Row] = &[
     ("report", 7, &["known"]),
     ("classifier", 8, &[]),
     ("policy", 8, &["classifier"]),
+    ("left_out", 8, &[]),
     ("guide", 9, &[]),
     ("lib", 9, &[]),
 ];
@@ -139,7 +141,7 @@ const LLM_FOREIGN: &[Foreign] = &[
         ],
     ),
     (&["reqwest::"], &["reqwest.rs", "transport.rs"]),
-    (&["jiff::"], &["wait.rs"]),
+    (&["jiff::"], &["wait.rs", "left_out.rs"]),
     (&["Instant", "tokio::"], &[]),
 ];
 

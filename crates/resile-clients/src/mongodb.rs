@@ -4,7 +4,8 @@
 //! `max_adaptive_retries(0)`, or let it retry alone.
 //!
 //! An overloaded server sets the base of the delays, 100 ms if it names none. The driver has it as
-//! `base_backoff`: add it with `Verdict::with_base`.
+//! `base_backoff`. The drivers double it before the first retry, so add `Verdict::with_base` of twice
+//! the base.
 
 #[cfg(feature = "mongodb-3")]
 mod error;

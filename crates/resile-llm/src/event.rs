@@ -3,6 +3,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::finish;
+use crate::usage::usage;
+use resile::quota::Usage;
 use resile::stream::Part;
 
 /// An event of a model's stream. Made by [`Events`](crate::Events).
@@ -30,7 +32,7 @@ pub struct Event {
 
 impl Event {
     /// Creates an event, for a test or as the marker of
-    /// [`Resumption::Restart`](resile::stream::Resumption::Restart). An empty name is none.
+    /// [`Resumption::Restart`](resile::stream::Resumption::Restart). An empty name means no name.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> Self {
         let (name, data) = (name.into(), data.into());
         let part = part(&name, &data);
@@ -63,6 +65,34 @@ impl Event {
     #[must_use]
     pub fn part(&self) -> Part {
         self.part
+    }
+
+    /// Returns the words that the event adds to the answer. The text is empty for an event without
+    /// words.
+    ///
+    /// Reasoning, refusals, calls of tools and audio are no words. If the event has several choices,
+    /// the first one counts. The formats are those of [`part`](Self::part), and Ollama's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile_llm::Event;
+    ///
+    /// let openai = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
+    /// let anthropic = r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hello"}}"#;
+    /// assert_eq!(Event::new("", openai).text(), "Hello");
+    /// assert_eq!(Event::new("content_block_delta", anthropic).text(), "Hello");
+    /// assert_eq!(Event::new("", "[DONE]").text(), "");
+    /// ```
+    #[must_use]
+    pub fn text(&self) -> String {
+        object(&self.data).as_ref().map(words).unwrap_or_default()
+    }
+
+    /// Returns the usage that the event reports, which is empty for most events. Add the usages of a
+    /// stream by [`Usage::merged`]: see [`usage`](crate::usage()).
+    pub fn usage(&self) -> Usage {
+        usage(self.data.as_bytes()).unwrap_or_default()
     }
 
     /// Returns whether the event only says that the provider is alive.
@@ -108,6 +138,52 @@ fn part(name: &str, data: &str) -> Part {
         return Part::Complete;
     }
     if has_content(&object, kind) { Part::Content } else { Part::Preamble }
+}
+
+/// Returns the words of the answer in an event.
+fn words(object: &Map<String, Value>) -> String {
+    let at = |path: &str| object_at(object, path);
+    match kind(object) {
+        Some("content_block_delta") => joined(at("/delta/text")),
+        Some("response.output_text.delta") => joined(at("/delta")),
+        Some("content-delta") => joined(at("/delta/message/content")),
+        Some(_) => String::new(),
+        None => {
+            const PLACES: [&str; 6] = [
+                "/choices/0/delta/content",
+                "/choices/0/text",
+                "/choices/0/message/content",
+                "/candidates/0/content/parts",
+                "/message/content",
+                "/response",
+            ];
+            PLACES
+                .iter()
+                .map(|place| joined(at(place)))
+                .find(|text| !text.is_empty())
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// Returns the value at a path of names and places.
+fn object_at<'v>(object: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+    let (name, rest) = path.strip_prefix('/')?.split_once('/').unwrap_or((path.get(1..)?, ""));
+    let value = object.get(name)?;
+    if rest.is_empty() { Some(value) } else { value.pointer(&format!("/{rest}")) }
+}
+
+/// Joins the texts of a value: a string, a block with a text, or a list of blocks.
+fn joined(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => blocks.iter().map(|block| joined(Some(block))).collect(),
+        // Gemini marks its thoughts.
+        Some(Value::Object(block)) if block.get("thought") != Some(&Value::Bool(true)) => {
+            block.get("text").and_then(Value::as_str).unwrap_or_default().to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns whether an event has something for the consumer.

@@ -206,7 +206,7 @@ impl Reading {
         self.decoder.finish();
     }
 
-    /// Reads an event. A ping is none.
+    /// Reads an event. A ping is not an event.
     fn read(&mut self, fields: Fields) -> Option<Result<Event, Failure>> {
         if self.state == State::Unread {
             (self.state, self.start) = (State::Open, Vec::new());

@@ -31,7 +31,8 @@ chapter! {
 
 chapter! {
     streams [
-        "crate::events()" "crate::Event::part" "crate::Failure" "crate::read_answer"
+        "crate::events()" "crate::Event::part" "crate::Event::text" "crate::Event::usage"
+        "crate::upstream()" "crate::another_model" "crate::Failure" "crate::read_answer"
     ]
     include_str!("../docs/guide/streams.md")
 }

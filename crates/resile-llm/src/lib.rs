@@ -76,8 +76,13 @@ pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};
-pub use policy::{batch, interactive};
+pub use policy::{another_model, batch, interactive, upstream};
 pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;
 pub use usage::{record_usage, usage};
+
+#[cfg(test)]
+mod left_out;
+#[cfg(test)]
+mod trial;

@@ -51,6 +51,12 @@ fn numbers(text: &str) -> impl Iterator<Item = Number> {
     })
 }
 
+/// Returns whether a text has two different numbers of three digits or more.
+pub(crate) fn are_two(text: &str) -> bool {
+    let mut large = numbers(text).take(16).map(|number| number.value).filter(|value| *value > 99);
+    large.next().is_some_and(|first| large.any(|next| next != first))
+}
+
 /// Words before a limit.
 const LIMITS: [&str; 12] = [
     "maximum",

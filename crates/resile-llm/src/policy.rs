@@ -1,7 +1,36 @@
 use std::time::Duration;
 
 use crate::classifier::Classifier;
-use resile::{Backoff, RetryPolicy};
+use crate::failure::Failure;
+use crate::kind::Kind;
+use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
+
+/// Creates the upstream of one model, with its name for logs and metrics.
+///
+/// | part | why |
+/// |---|---|
+/// | [`Budget`] | retries stay a small share of the requests, so an outage does not multiply the load |
+/// | [`Cooldown`] | a refusal with a wait holds back all calls to the model and not only its own |
+///
+/// A model has no breaker here, because the cooldown already holds during an overload, and a failed
+/// prompt says nothing about the next one. Add the limits of the account by
+/// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream.
+///
+/// # Examples
+///
+/// ```
+/// use resile::quota::Rate;
+/// use resile::{Quota, Upstream};
+/// use resile_llm::charge;
+///
+/// static MODEL: Upstream = resile_llm::upstream("gpt-4o").with_quota(
+///     Quota::new().with_tokens(Rate::per_minute(30_000)).with_charge(charge::OPENAI),
+/// );
+/// assert_eq!(MODEL.name(), "gpt-4o");
+/// ```
+pub const fn upstream(name: &'static str) -> Upstream {
+    Upstream::new(name).with_budget(Budget::new()).with_cooldown(Cooldown::new())
+}
 
 /// Returns a policy for a person who waits for the answer.
 ///
@@ -58,4 +87,30 @@ pub const fn batch() -> RetryPolicy<Classifier> {
         .with_hint_cap(Duration::from_secs(15 * 60))
         .with_total_timeout(Duration::from_secs(60 * 60))
         .with_classifier(Classifier::new().with_overload_floor(Duration::from_secs(10)))
+}
+
+/// Returns whether another model may answer where one call gave up. This is the classifier for the
+/// policy of a [`fallback`](resile::fallback()) over models.
+///
+/// | the call | another model | why |
+/// |---|---|---|
+/// | showed a part of the answer | no | a second answer would begin again behind the first one |
+/// | was cancelled by its caller | no | nobody waits |
+/// | failed as [`InvalidRequest`](Kind::InvalidRequest) | no | the request is as wrong for the next model |
+/// | ended otherwise | yes | another model has another quota, key, window, filter and load |
+///
+/// # Examples
+///
+/// ```
+/// use resile::FallbackPolicy;
+/// use resile_llm::another_model;
+///
+/// let policy = FallbackPolicy::new().with_classifier(another_model);
+/// # drop(policy);
+/// ```
+#[must_use]
+pub fn another_model(gave_up: &GaveUp<Failure>) -> bool {
+    let is_over = matches!(gave_up.reason(), StopReason::Partial | StopReason::Cancelled);
+    let never = [Kind::InvalidRequest, Kind::Cancelled];
+    !is_over && gave_up.last().is_none_or(|last| !never.contains(&last.kind()))
 }

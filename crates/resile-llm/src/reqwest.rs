@@ -80,7 +80,7 @@ async fn start_of_whole(answer: Response) -> Vec<u8> {
 
 /// Reads a whole answer and records its usage. Returns the body of a good answer.
 ///
-/// Does the work of [`error_for_status`] first. Then the whole body is read, and its
+/// Calls [`error_for_status`] first. Then the whole body is read, and its
 /// [usage](crate::usage) is recorded for the quota of the current attempt. The usage of an answer
 /// with a bad ending is recorded too, because the provider charges it.
 ///

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn quotations_hide_phrases_and_words_apart() {
-        let message = "bad value 'prompt is too long'";
+        let message = "it says 'prompt is too long'";
         let quoted = crate::text::quoted(message);
         let count = |places: Places| (places.phrases.len(), places.words.len());
         let (phrases, words) = count(find(message, message, &[], &[]));

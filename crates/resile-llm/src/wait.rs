@@ -44,6 +44,7 @@ pub(crate) fn field(name: &str, value: &Value, now: SystemTime) -> Option<Durati
         | "retryAfterSeconds"
         | "retry-after"
         | "resets_in_seconds"
+        | "clears_in"
         | "reset_after_seconds"
         | "estimated_time"
         | "retryDelay"

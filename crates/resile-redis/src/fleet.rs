@@ -85,7 +85,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BadUrl`] without a sentinel, and if a URL is none. A sentinel that is away is not an error.
+    /// [`BadUrl`] without a sentinel, or with a text that is not a URL. A sentinel that is away is
+    /// not an error.
     pub fn sentinel(
         sentinels: impl IntoIterator<Item = impl Into<String>>,
         primary: &str,
@@ -102,7 +103,8 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// [`BadUrl`] without a node, and if a URL is none. A node that is away is not an error.
+    /// [`BadUrl`] without a node, or with a text that is not a URL. A node that is away is not an
+    /// error.
     pub fn cluster(nodes: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, BadUrl> {
         let urls: Vec<String> = nodes.into_iter().map(Into::into).collect();
         Ok(Self::at(Site::cluster(&urls)?))

@@ -5,6 +5,7 @@
 //! here.
 #![cfg(target_family = "wasm")]
 
+mod client;
 pub mod page;
 mod picture;
 mod scene;

@@ -8,7 +8,8 @@ use storm::claims::{Check, Size};
 use storm::tally::Tally;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::scene::{AT_ONCE, Line, NO_RETRY, World, defaults, run};
+use crate::client::{NAIVE, NO_RETRY, defaults, ready};
+use crate::scene::{Line, World, run};
 use crate::{picture, slider, words};
 
 /// A slider.
@@ -25,6 +26,8 @@ pub struct Slider {
 #[wasm_bindgen(getter_with_clone)]
 #[derive(Debug)]
 pub struct Run {
+    /// The outcome in a few words.
+    pub outcome: String,
     pub sentence: String,
     pub picture: String,
     pub rows: Vec<Row>,
@@ -44,6 +47,10 @@ pub struct Row {
 #[wasm_bindgen(getter_with_clone)]
 #[derive(Debug)]
 pub struct Claim {
+    /// The lesson of the claim.
+    pub shows: String,
+    /// The action that follows from it.
+    pub advice: String,
     pub picture: Option<String>,
     pub columns: Vec<String>,
     pub rows: Vec<Checked>,
@@ -83,6 +90,18 @@ pub fn sliders() -> Vec<Slider> {
     slider::all().into_iter().map(shown).collect()
 }
 
+/// Returns the names of the clients that are ready.
+#[wasm_bindgen]
+pub fn clients() -> Vec<String> {
+    ready().map(|client| client.name.to_owned()).into()
+}
+
+/// Returns the positions of the sliders for a client that is ready, in the world of these positions.
+#[wasm_bindgen]
+pub fn choose(client: usize, positions: Vec<usize>) -> Result<Vec<usize>, String> {
+    Ok(slider::moved(positions, ready().get(client).ok_or("no such client")?))
+}
+
 /// Runs the calls with the settings at these positions of the sliders, and those of the other
 /// clients. The picture has this width.
 #[wasm_bindgen]
@@ -90,13 +109,15 @@ pub fn simulate(positions: Vec<usize>, width: u32) -> Result<Run, String> {
     let (world, client) = slider::read(positions);
     let mut lines = vec![run(world, &client)];
     lines.extend(others(world));
+    let alone = (client.policy.attempts() > 1).then_some(&lines[1]);
     let rows = lines.iter().zip(picture::COLOURS).map(|(line, RGBColor(red, green, blue))| Row {
         name: line.name.to_owned(),
         colour: format!("rgb({red} {green} {blue})"),
         cells: words::cells(world, line).into(),
     });
     Ok(Run {
-        sentence: words::sentence(world, &lines[0], &lines[1]),
+        outcome: words::outcome(world, &lines[0]),
+        sentence: words::sentence(world, &lines[0], alone),
         picture: picture::draw(world, &lines, width).map_err(|error| error.to_string())?,
         rows: rows.collect(),
     })
@@ -107,7 +128,7 @@ fn others(world: World) -> Vec<Line> {
     OTHERS.with_borrow_mut(|kept| match kept {
         Some((of, lines)) if *of == world => lines.clone(),
         _ => {
-            let lines = [NO_RETRY, AT_ONCE, defaults()].map(|client| run(world, &client)).to_vec();
+            let lines = [NO_RETRY, NAIVE, defaults()].map(|client| run(world, &client)).to_vec();
             *kept = Some((world, lines.clone()));
             lines
         }
@@ -131,5 +152,6 @@ pub fn claim(number: usize) -> Result<Claim, String> {
     let columns = Check::COLUMNS.map(str::to_owned).into();
     let mut tally = Tally::default();
     tally.add(claim.name, &outcome.checks);
-    Ok(Claim { picture, columns, rows, tally: tally.to_string() })
+    let [shows, advice] = [claim.shows, claim.advice].map(str::to_owned);
+    Ok(Claim { shows, advice, picture, columns, rows, tally: tally.to_string() })
 }

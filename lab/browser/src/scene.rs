@@ -7,11 +7,13 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use resile::time::{ManualTimer, Timer};
-use resile::{Backoff, Breaker, Budget, Never, RetryPolicy, StopReason, Upstream, retry};
+use resile::{Breaker, Budget, Never, RetryPolicy, StopReason, Upstream, retry};
 use storm::claims::sim::{Series, drive_arrivals, exponential, seeded};
 use storm::claims::storm::Server;
 
 pub(crate) use storm::claims::storm::CAPACITY;
+
+use crate::client::Client;
 
 /// The length of a run in seconds.
 pub(crate) const END: usize = 260;
@@ -31,35 +33,6 @@ pub(crate) struct World {
     /// The share of the requests that fail by chance.
     pub(crate) failing: f64,
     pub(crate) seed: u64,
-}
-
-/// The policy of the calls, and the parts that they share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Client {
-    pub(crate) name: &'static str,
-    pub(crate) policy: RetryPolicy,
-    /// The capacity of the budget.
-    pub(crate) budget: Option<u32>,
-    /// The share of failures at which the breaker opens.
-    pub(crate) breaker: Option<f64>,
-}
-
-pub(crate) const NO_RETRY: Client =
-    Client { name: "no retry", policy: RetryPolicy::none(), budget: None, breaker: None };
-pub(crate) const AT_ONCE: Client = Client {
-    name: "3 at once",
-    policy: RetryPolicy::new().with_backoff(Backoff::none()),
-    ..NO_RETRY
-};
-
-/// Returns a client with the defaults of the crate.
-pub(crate) fn defaults() -> Client {
-    Client {
-        name: "defaults",
-        policy: RetryPolicy::new(),
-        budget: Some(Budget::new().capacity()),
-        breaker: Some(0.5),
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

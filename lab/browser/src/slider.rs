@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use resile::{Backoff, Budget, Jitter, RetryPolicy};
 
-use crate::scene::{Client, World};
+use crate::client::Client;
+use crate::scene::World;
 
 /// A slider.
 pub(crate) struct Slider {
@@ -41,6 +42,14 @@ impl<T: Copy> Scale<T> {
         let position = positions.next().unwrap_or(self.start);
         self.values[position.min(self.values.len() - 1)]
     }
+
+    /// Returns the position of a value. A value between the positions has the start.
+    fn position(&self, wanted: T) -> usize
+    where
+        T: PartialEq,
+    {
+        self.values.iter().position(|value| *value == wanted).unwrap_or(self.start)
+    }
 }
 
 const USERS: Scale<u32> = Scale {
@@ -69,7 +78,7 @@ const FAILING: Scale<f64> = Scale {
 
 const ATTEMPTS: Scale<u32> = Scale {
     label: "Attempts",
-    help: "The most requests of a call. Each may take 1 s.",
+    help: "The most requests of a call. Each may take 1\u{a0}s.",
     start: 2,
     values: &[1, 2, 3, 4, 5, 6],
     say: |attempts| if *attempts == 1 { "1: no retry".to_owned() } else { attempts.to_string() },
@@ -181,10 +190,30 @@ pub(crate) fn read(positions: impl IntoIterator<Item = usize>) -> (World, Client
     let delay = Duration::from_millis(DELAY.at(&mut positions).into());
     let backoff = Backoff::exponential(delay).with_jitter(JITTER.at(&mut positions));
     let client = Client {
-        name: "yours",
+        name: "Yours",
         policy: RetryPolicy::new().with_attempts(attempts).with_backoff(backoff),
         budget: BUDGET.at(&mut positions),
         breaker: BREAKER.at(&mut positions),
     };
     (World { seed: SEED.at(&mut positions), ..world }, client)
+}
+
+/// The sliders of the world before those of the client.
+const OF_WORLD: usize = 3;
+
+/// Returns the positions after the sliders of the client have moved to its settings.
+pub(crate) fn moved(mut positions: Vec<usize>, client: &Client) -> Vec<usize> {
+    let backoff = client.policy.backoff();
+    let delay = backoff.schedule().next().unwrap_or_default();
+    let settings = [
+        ATTEMPTS.position(client.policy.attempts()),
+        DELAY.position(delay.as_millis().try_into().unwrap_or(u32::MAX)),
+        JITTER.position(backoff.jitter()),
+        BUDGET.position(client.budget),
+        BREAKER.position(client.breaker),
+    ];
+    for (position, setting) in positions.iter_mut().skip(OF_WORLD).zip(settings) {
+        *position = setting;
+    }
+    positions
 }

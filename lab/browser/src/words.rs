@@ -7,60 +7,57 @@ const WORKS: f64 = 0.5;
 /// A share below this one is not worth a word.
 const FEW: f64 = 0.005;
 
-/// Returns what happened to a client, beside calls without retries.
-pub(crate) fn sentence(world: World, line: &Line, alone: &Line) -> String {
+/// Returns the outcome of a client in a few words.
+pub(crate) fn outcome(world: World, line: &Line) -> String {
+    let succeed = format!("{} of the calls succeed.", percent(line.success));
+    if world.standstill == 0 {
+        return succeed;
+    }
+    let server = match line.recovery {
+        _ if line.before < WORKS => "does not work even before its standstill".to_owned(),
+        Some(0) => "recovers at once".to_owned(),
+        Some(seconds) => format!("recovers after {seconds} s"),
+        None => "does not recover".to_owned(),
+    };
+    format!("The server {server}: {succeed}")
+}
+
+/// Returns the reasons for the outcome of a client. `alone` is a client without retries beside it.
+pub(crate) fn sentence(world: World, line: &Line, alone: Option<&Line>) -> String {
     let count = requests(line);
     let verb = if count == "1.0" { "request reaches" } else { "requests reach" };
-    let mut said = vec![format!(
-        "{count} {verb} the server for each call that users make, and {} of the calls succeed.",
-        percent(line.success)
-    )];
+    let mut said = vec![format!("{count} {verb} the server for each call that users make.")];
     if line.refused >= FEW {
-        said.push(format!("The breaker refuses {} of them.", percent(line.refused)));
+        said.push(format!("The breaker refuses {} of the calls.", percent(line.refused)));
     }
     if f64::from(world.users) > CAPACITY {
         said.push(format!("More calls come than the {CAPACITY} a second that the server can do."));
     }
-    if world.standstill > 0 && line.before < WORKS {
-        let before = percent(line.before);
-        said.push(format!("Even before the standstill only {before} of the calls succeed."));
-    } else if world.standstill > 0 {
-        said.push(recovery(world, line));
+    let is_down = world.standstill > 0 && line.before >= WORKS && line.recovery.is_none();
+    if is_down {
+        let left = END - TRIGGER - world.standstill as usize;
+        said.push(format!(
+            "The standstill is over for {left} s, but the load that it left keeps the server down."
+        ));
     }
-    let alone_succeeds = percent(alone.success);
-    let (line_ends, alone_ends) = (recovers(world, line), recovers(world, alone));
-    said.push(match alone_ends {
-        Some(0) => {
-            format!("Without retries {alone_succeeds} succeed, and the server recovers at once.")
-        }
-        Some(seconds) => format!(
-            "Without retries {alone_succeeds} succeed, and the server recovers after {seconds} s."
-        ),
-        None if line_ends.is_some() => {
-            format!("Without retries {alone_succeeds} succeed, and the server does not recover.")
-        }
-        None => format!("Without retries {alone_succeeds} succeed."),
-    });
+    if let Some(alone) = alone {
+        let succeed = percent(alone.success);
+        let server = match recovers(world, alone) {
+            Some(0) => ", and the server recovers at once".to_owned(),
+            Some(seconds) => format!(", and the server recovers after {seconds} s"),
+            None if recovers(world, line).is_some() => {
+                ", and the server does not recover".to_owned()
+            }
+            None => String::new(),
+        };
+        said.push(format!("Without retries {succeed} succeed{server}."));
+    }
     said.join(" ")
 }
 
 /// Returns the seconds until a server recovers that worked before.
 fn recovers(world: World, line: &Line) -> Option<usize> {
     line.recovery.filter(|_| world.standstill > 0 && line.before >= WORKS)
-}
-
-fn recovery(world: World, line: &Line) -> String {
-    match line.recovery {
-        Some(0) => "The server recovers at once.".to_owned(),
-        Some(seconds) => format!("The server recovers after {seconds} s."),
-        None => {
-            let left = END - TRIGGER - world.standstill as usize;
-            format!(
-                "The server does not recover in the {left} s after its standstill, although the \
-                 cause is gone."
-            )
-        }
-    }
 }
 
 /// Returns the requests for each call.

@@ -1,5 +1,6 @@
-//! Checks the lease protocol of `resile-redis` in every order of events, and that the checks see
-//! broken rules. Prints one line a scenario. Exits with 1 if something is not as it should be.
+//! Checks the lease protocol of `resile-redis` in every order of events, that its script on a server
+//! answers as the model does, and that the checks see broken rules. Prints one line a scenario. Exits
+//! with 1 if something is not as it should be.
 
 #![allow(
     dead_code,
@@ -21,15 +22,73 @@ mod mode;
 mod scale;
 #[path = "../../../crates/resile-redis/src/scripts/mod.rs"]
 mod scripts;
+#[path = "../../../crates/resile-redis/tests/support/server.rs"]
+mod server;
 
+mod event;
 mod scenario;
+mod walk;
 mod world;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
+use lexopt::{Arg, ValueExt as _};
 use scenario::{SCENARIOS, Scenario, TWINS};
+use server::Server;
 use stateright::{Checker as _, Model as _};
+use walk::{BROKEN, Walk};
+
+const HELP: &str = "\
+Checks the lease protocol of `resile-redis`.
+
+  lease_model             every order of events
+  lease_model --quick     the same for at most three ticks
+  lease_model --walks N   N random walks, whose exchanges also run on a Redis server
+  lease_model --seed N    walks from seed N
+";
+
+struct Settings {
+    ticks: i64,
+    walks: Option<u64>,
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    let is_right = match settings() {
+        Ok(None) => {
+            print!("{HELP}");
+            true
+        }
+        Ok(Some(Settings { walks: Some(walks), seed, .. })) => walk(walks, seed),
+        Ok(Some(Settings { ticks, .. })) => {
+            let all = SCENARIOS.iter().map(|it| check(it, ticks));
+            let all: Vec<_> = all.chain(TWINS.iter().map(|it| check(it, i64::MAX))).collect();
+            !all.contains(&false)
+        }
+        Err(error) => {
+            eprintln!("lease_model: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Returns the settings, or `None` for the help.
+fn settings() -> Result<Option<Settings>, lexopt::Error> {
+    let mut settings = Settings { ticks: i64::MAX, walks: None, seed: 1 };
+    let mut args = lexopt::Parser::from_env();
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Long("quick") => settings.ticks = 3,
+            Arg::Long("walks") => settings.walks = Some(args.value()?.parse()?),
+            Arg::Long("seed") => settings.seed = args.value()?.parse()?,
+            Arg::Long("help") | Arg::Short('h') => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Some(settings))
+}
 
 /// Checks one scenario. Returns whether the result is the expected one.
 fn check(scenario: &Scenario, ticks: i64) -> bool {
@@ -64,22 +123,29 @@ fn check(scenario: &Scenario, ticks: i64) -> bool {
     is_right
 }
 
-fn main() -> ExitCode {
-    let mut ticks = i64::MAX;
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--quick" => ticks = 3,
-            "--help" => {
-                println!("usage: lease_model [--quick]");
-                return ExitCode::SUCCESS;
-            }
-            _ => {
-                eprintln!("unknown argument `{argument}`: use --quick or nothing");
-                return ExitCode::from(2);
-            }
-        }
+/// Walks on a server of its own, and then over each broken script. Returns whether the script
+/// answered as its model, and no broken script did.
+fn walk(walks: u64, seed: u64) -> bool {
+    let Some(server) = Server::start(&[]) else { return true };
+    let client = redis::Client::open(server.url()).expect("the address of the server");
+    let mut connection = client.get_connection().expect("a server that answers");
+    let began = Instant::now();
+    let mut walker = Walk::new(&mut connection);
+    let run: Result<u64, _> = (seed..seed + walks).map(|seed| walker.run(seed)).sum();
+    let mut is_right = run.is_ok();
+    let seconds = began.elapsed().as_secs_f64();
+    match run {
+        Ok(exchanges) => println!("ok     {walks} walks, {exchanges} exchanges, {seconds:.1} s"),
+        Err(why) => println!("WRONG  {why}"),
     }
-    let all = SCENARIOS.iter().map(|it| check(it, ticks));
-    let all: Vec<_> = all.chain(TWINS.iter().map(|it| check(it, i64::MAX))).collect();
-    if all.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    for (name, part, change) in BROKEN {
+        let mut walker = Walk::broken(&mut connection, part, change);
+        let found = (seed..seed + walks).find_map(|seed| Some(seed).zip(walker.run(seed).err()));
+        match &found {
+            Some((at, _)) => println!("ok     broken: {name}: found by walk {}", at - seed + 1),
+            None => println!("WRONG  broken: {name}: not found"),
+        }
+        is_right &= found.is_some();
+    }
+    is_right
 }

@@ -2,7 +2,8 @@
 
 use stateright::{Model, Property};
 
-use crate::world::{Event, REFILL, Rules, World};
+use crate::event::Event;
+use crate::world::{REFILL, Rules, World};
 
 /// The faults of one run, their number and its length.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +83,7 @@ impl Model for Scenario {
 
     fn next_state(&self, world: &World, event: Event) -> Option<World> {
         let mut next = world.clone();
-        next.happen(event, self.rules);
+        next.happen(event, self.rules, &mut |_| {});
         Some(next)
     }
 

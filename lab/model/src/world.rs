@@ -7,9 +7,11 @@ use std::time::Duration;
 use resile::quota::{Dimension, Rate, Waiting};
 use resile::upstream::Resource;
 
+use crate::event::Event;
 use crate::lease::{Ask, Lease, TTL};
 use crate::scale::Scale;
 use crate::scripts::model::{Account, Model as _, Record};
+use crate::scripts::{LeaseReply, LeaseRequest};
 
 /// The step of the time. An exchange that takes longer has no answer.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -69,33 +71,14 @@ struct Message {
     delta: i64,
 }
 
-/// What may happen. A number is that of a member or of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// Calls have used all units of a member or none, and it asks for more.
-    Ask(usize, bool),
-    /// The server answers a request. Meanwhile calls have used all units of the member or none.
-    Serve(usize, bool),
-    /// The time goes on. Requests that are still on their way come later.
-    Tick,
-    /// The server gets the request twice.
-    Repeat(usize),
-    /// The server gets a request before an earlier one of the same member, from another connection.
-    Overtake(usize),
-    LoseRequest(usize),
-    LoseReply(usize),
-    Die(usize),
-    Stop(usize),
-    Continue(usize),
-    Leave(usize),
-    GoAway,
-    ComeBack,
-    /// The server starts again and has lost everything.
-    Restart,
-    /// Another server goes on with the state of half a second to a second ago.
-    FailOver,
-    StepBack,
-    StepForward,
+/// A request that the store has answered, by the model of the script.
+pub(crate) struct Exchange<'a> {
+    /// The time of the server in microseconds.
+    pub(crate) now: i128,
+    pub(crate) request: LeaseRequest<'a>,
+    pub(crate) reply: LeaseReply,
+    /// The account after it.
+    pub(crate) store: &'a Account,
 }
 
 #[derive(Clone, Debug)]
@@ -242,14 +225,14 @@ impl World {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 
-    /// Lets an event happen.
-    pub(crate) fn happen(&mut self, event: Event, rules: Rules) {
-        if !matches!(
-            event,
-            Event::Ask(..) | Event::Serve(..) | Event::Tick | Event::Continue(_) | Event::ComeBack
-        ) {
-            self.faults -= 1;
-        }
+    /// Lets an event happen. `served` is told each exchange with the store.
+    pub(crate) fn happen(
+        &mut self,
+        event: Event,
+        rules: Rules,
+        served: &mut dyn FnMut(Exchange<'_>),
+    ) {
+        self.faults -= u32::from(event.is_fault());
         match event {
             Event::Ask(who, is_spent) => {
                 if is_spent {
@@ -262,23 +245,23 @@ impl World {
                 if is_spent {
                     self.spend(message.who);
                 }
-                self.serve(&message, rules, true);
+                self.serve(&message, rules, served, true);
             }
             Event::Repeat(request) => {
                 let message = self.net.remove(request);
-                self.serve(&message, rules, true);
-                self.serve(&message, rules, true);
+                self.serve(&message, rules, served, true);
+                self.serve(&message, rules, served, true);
             }
             Event::Overtake(request) => {
                 // Until the next report the server takes back what calls have used.
                 self.allowed += LEASE;
                 let message = self.net.remove(request);
-                self.serve(&message, rules, true);
+                self.serve(&message, rules, served, true);
             }
             Event::LoseRequest(request) => drop(self.net.remove(request)),
             Event::LoseReply(request) => {
                 let message = self.net.remove(request);
-                self.serve(&message, rules, false);
+                self.serve(&message, rules, served, false);
             }
             Event::Tick => self.tick(),
             Event::Die(who) => self.members[who].life = Life::Gone,
@@ -335,7 +318,13 @@ impl World {
     }
 
     /// The server runs the script. The answer arrives at once, or never.
-    fn serve(&mut self, message: &Message, rules: Rules, arrives: bool) {
+    fn serve(
+        &mut self,
+        message: &Message,
+        rules: Rules,
+        served: &mut dyn FnMut(Exchange<'_>),
+        arrives: bool,
+    ) {
         if self.is_away {
             return;
         }
@@ -354,7 +343,10 @@ impl World {
             Rules::LocalClocks => micros += 10_000_000 * i128::try_from(who).unwrap_or(0),
             Rules::GrantsFirst => ask.away = 0,
         }
-        let mut reply = self.store.step(micros, &ask.request(NAMES[who], &scale(), ttl, 1));
+        let scale = scale();
+        let request = ask.request(NAMES[who], &scale, ttl, 1);
+        let mut reply = self.store.step(micros, &request);
+        served(Exchange { now: micros, request, reply, store: &self.store });
         reply.granted += shift;
         let member = &mut self.members[who];
         let is_awaited = member.pending.as_ref() == Some(&message.ask);

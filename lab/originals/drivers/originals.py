@@ -3,6 +3,7 @@
     python originals.py COUNT SEED
 """
 import json
+import math
 import random
 import sys
 import time
@@ -12,6 +13,8 @@ import google.api_core.retry.retry_base as google
 import tenacity
 import urllib3
 from botocore.retries import quota, standard
+from pymongo import errors, helpers_shared
+from pymongo.synchronous import mongo_client
 
 COUNT, SEED = int(sys.argv[1]), int(sys.argv[2])
 draw = random.Random(SEED)
@@ -52,25 +55,82 @@ def aws():
     say("aws", calls=calls, attempts=attempts, left=left)
 
 
+def nanos(most):
+    """A length of time in nanoseconds, of any size up to a number of seconds."""
+    return round(10 ** draw.uniform(3, 9 + math.log10(most)))
+
+
 def tenacious():
     """The delays of tenacity without jitter."""
-    base, factor, cap = draw.randint(1, 5000), draw.randint(2, 8), draw.randint(1, 600_000)
-    wait = tenacity.wait_exponential(multiplier=base / 1000, exp_base=factor, max=max(base, cap) / 1000)
+    base, factor = nanos(5), draw.uniform(1, 8)
+    cap = max(base, nanos(600))
+    wait = tenacity.wait_exponential(multiplier=base / 1e9, exp_base=factor, max=cap / 1e9)
     retries = sorted(draw.sample(range(1, 60), 6))
     delays = [wait(SimpleNamespace(attempt_number=number)) for number in retries]
-    say("tenacity", base=base, factor=factor, cap=max(base, cap), retries=retries, delays=delays)
+    say("delays", original="tenacity", base=base, factor=factor, cap=cap, retries=retries, longest=delays)
 
 
 def googled():
     """The upper ends of the delays of google-api-core."""
-    base, factor, cap = draw.randint(1, 5000), draw.randint(1, 8), draw.randint(1, 600_000)
+    base, factor = nanos(5), draw.uniform(1, 8)
+    cap = max(base, nanos(600))
     uniform, google.random.uniform = google.random.uniform, lambda _, end: end
     try:
-        sleeps = google.exponential_sleep_generator(base / 1000, max(base, cap) / 1000, float(factor))
+        sleeps = google.exponential_sleep_generator(base / 1e9, cap / 1e9, factor)
         delays = [next(sleeps) for _ in range(12)]
     finally:
         google.random.uniform = uniform
-    say("google", base=base, factor=factor, cap=max(base, cap), delays=delays)
+    retries = list(range(1, 13))
+    say("delays", original="google-api-core", base=base, factor=factor, cap=cap, retries=retries, longest=delays)
+
+
+OVERLOADED = ["SystemOverloadedError", "RetryableError"]
+# Labels and code of a failure: an overload, one that must not come again, no primary, a duplicate key.
+FAILURES = [(OVERLOADED, 462), (OVERLOADED[:1], 462), ([], 10107), ([], 11000)]
+
+
+class Attempts(mongo_client._ClientConnectionRetryable):
+    """The loop of pymongo around a command, whose attempts end as the script says."""
+
+    def attempt(self):
+        self.made += 1
+        labels, code, base = self.script[self.made - 1]
+        if code == 0:
+            return
+        details = {"errorLabels": labels} | ({"baseBackoffMS": base} if base else {})
+        raise errors.OperationFailure("failed", code, details)
+
+    _read = _write = attempt
+
+
+SESSION = SimpleNamespace(in_transaction=False, _unpin=lambda: None)
+OPTIONS = SimpleNamespace(
+    retry_reads=True, retry_writes=True, max_adaptive_retries=2, enable_overload_retargeting=False
+)
+CLIENT = SimpleNamespace(options=OPTIONS, _retry_policy=helpers_shared._RetryPolicy(attempts=2))
+
+
+def mongo():
+    """The attempts of pymongo at a command, and the upper ends of its delays."""
+    is_read = draw.random() < 0.5
+    weights = draw.choice([(1, 0, 0, 0), (8, 1, 0, 1), (3, 0, 3, 1)])
+    script = []
+    for _ in range(6):
+        base = draw.choice([0, 0, draw.randint(1, 9000)])
+        labels, code = ([], 0) if draw.random() < 0.2 else draw.choices(FAILURES, weights)[0]
+        script.append((labels, code, base if labels else 0))
+    call = Attempts(CLIENT, None, None, "find" if is_read else "update", is_read=is_read,
+                    session=None if is_read else SESSION, retryable=is_read, operation_id=1)
+    call.script, call.made = script, 0
+    sleep, uniform, delays = time.sleep, helpers_shared.random.random, []
+    time.sleep, helpers_shared.random.random = delays.append, lambda: 1.0
+    try:
+        call.run()
+    except errors.OperationFailure:
+        pass
+    finally:
+        time.sleep, helpers_shared.random.random = sleep, uniform
+    say("mongo", is_read=is_read, failures=script, attempts=call.made, delays=delays)
 
 
 NOW = 1_780_000_000
@@ -103,4 +163,5 @@ for _ in range(COUNT):
     aws()
     tenacious()
     googled()
+    mongo()
     header()

@@ -1,14 +1,16 @@
-use std::cell::Cell;
 use std::fmt;
-use std::future::{Future, ready};
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use resile::http::headers::retry_after;
-use resile::time::ManualTimer;
-use resile::{Backoff, Breaker, Budget, Jitter, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{Budget, Upstream};
 use serde::Deserialize;
+
+use crate::breaker::{Setting, run};
+use crate::call::call;
+use crate::delay::Delays;
+use crate::mongo::Mongo;
+use crate::smithy::Smithy;
+use crate::vector::Vector;
 
 /// A script, and what the original said to it.
 #[derive(Deserialize)]
@@ -21,6 +23,7 @@ pub(crate) enum Script {
         attempts: Vec<u32>,
         left: Vec<u32>,
     },
+    Smithy(Smithy),
     /// Calls of up to four attempts on the throttle of a channel of gRPC.
     Grpc {
         tokens: u32,
@@ -35,20 +38,18 @@ pub(crate) enum Script {
         steps: Vec<(u64, bool)>,
         ran: Vec<bool>,
     },
-    /// Delays in seconds. The settings are in milliseconds.
-    Tenacity {
-        base: u64,
-        factor: u32,
-        cap: u64,
-        retries: Vec<u32>,
-        delays: Vec<f64>,
+    /// Such calls on a breaker of a failure rate. A slot of its window has so many milliseconds.
+    Opossum {
+        slot: u64,
+        percent: u32,
+        least: u32,
+        open: u64,
+        steps: Vec<(u64, bool)>,
+        ran: Vec<bool>,
     },
-    Google {
-        base: u64,
-        factor: u32,
-        cap: u64,
-        delays: Vec<f64>,
-    },
+    Delays(Delays),
+    Mongo(Mongo),
+    Vector(Vector),
     /// The value of a header.
     Urllib3 {
         value: String,
@@ -62,16 +63,21 @@ pub(crate) struct Difference {
     pub(crate) ours: String,
     pub(crate) theirs: String,
     pub(crate) input: String,
+    /// The place of the first answer that differs, of those that come in order.
+    pub(crate) at: usize,
 }
 
 impl Script {
-    pub(crate) const fn original(&self) -> &'static str {
+    pub(crate) fn original(&self) -> &str {
         match self {
             Self::Aws { .. } => "botocore",
+            Self::Smithy(_) => "aws-smithy-runtime",
             Self::Grpc { .. } => "grpc-js",
-            Self::Cockatiel { .. } => "cockatiel",
-            Self::Tenacity { .. } => "tenacity",
-            Self::Google { .. } => "google-api-core",
+            Self::Cockatiel { .. } => "cockatiel, breaker",
+            Self::Opossum { .. } => "opossum",
+            Self::Delays(delays) => &delays.original,
+            Self::Mongo(_) => "pymongo",
+            Self::Vector(vector) => &vector.original,
             Self::Urllib3 { .. } => "urllib3",
         }
     }
@@ -91,6 +97,7 @@ impl Script {
                 let theirs: Vec<_> = attempts.iter().copied().zip(left.iter().copied()).collect();
                 same(&ours, &theirs, calls)
             }
+            Self::Smithy(smithy) => smithy.compare(),
             Self::Grpc { tokens, sixteenths, calls, attempts } => {
                 let budget = Budget::grpc(*tokens, f64::from(*sixteenths) / 16.0);
                 let upstream = Upstream::new("grpc").with_budget(budget);
@@ -98,21 +105,14 @@ impl Script {
                     calls.iter().map(|outcomes| call(&upstream, outcomes, 4)).collect();
                 same(&ours, attempts, &(tokens, sixteenths, calls))
             }
-            Self::Cockatiel { failures, open, steps, ran } => {
-                let ours = break_after(*failures, Duration::from_millis(*open), steps);
-                same(&ours, ran, &(failures, open, steps))
+            Self::Cockatiel { steps, ran, .. } | Self::Opossum { steps, ran, .. } => {
+                let setting = self.breaker();
+                let ours = run(setting, steps);
+                same(&ours.ran, ran, &(setting, steps))
             }
-            Self::Tenacity { base, factor, cap, retries, delays } => {
-                let backoff = exponential(*base, *factor, *cap);
-                let ours: Vec<_> = retries.iter().map(|retry| longest(&backoff, *retry)).collect();
-                same(&ours, &microseconds(delays), &(base, factor, cap, retries))
-            }
-            Self::Google { base, factor, cap, delays } => {
-                let backoff = exponential(*base, *factor, *cap).with_jitter(Jitter::Full);
-                let ours: Vec<_> =
-                    (1_u32..).take(delays.len()).map(|n| longest(&backoff, n)).collect();
-                same(&ours, &microseconds(delays), &(base, factor, cap))
-            }
+            Self::Delays(delays) => delays.compare(),
+            Self::Mongo(mongo) => mongo.compare(),
+            Self::Vector(vector) => vector.compare(),
             Self::Urllib3 { value, now, wait } => {
                 let now = SystemTime::UNIX_EPOCH + Duration::from_secs(*now);
                 let mut headers = http::HeaderMap::new();
@@ -120,106 +120,42 @@ impl Script {
                     headers.insert("retry-after", value);
                 }
                 let ours = retry_after(&headers, now).map(|wait| wait.as_secs_f64());
-                same(&ours, wait, value)
+                same(&[ours], &[*wait], value)
             }
+        }
+    }
+
+    /// Returns the breaker of the script, that of no other one.
+    fn breaker(&self) -> Setting {
+        match *self {
+            Self::Cockatiel { failures, open, .. } => Setting::Consecutive { failures, open },
+            Self::Opossum { slot, percent, least, open, .. } => {
+                Setting::Rate { slot, percent, least, open }
+            }
+            _ => unreachable!("a script without a breaker"),
+        }
+    }
+
+    /// Returns the place of the first call that closed the crate's breaker.
+    pub(crate) fn first_closing(&self) -> Option<usize> {
+        match self {
+            Self::Opossum { steps, .. } => run(self.breaker(), steps).first_closing,
+            _ => None,
         }
     }
 }
 
-fn same<T: PartialEq + fmt::Debug>(
-    ours: &T,
-    theirs: &T,
+/// Compares answers in their order.
+pub(crate) fn same<T: PartialEq + fmt::Debug>(
+    ours: &[T],
+    theirs: &[T],
     input: &impl fmt::Debug,
 ) -> Result<(), Difference> {
     if ours == theirs {
         return Ok(());
     }
-    let print = |value: &T| format!("{value:?}");
-    Err(Difference { ours: print(ours), theirs: print(theirs), input: format!("{input:?}") })
-}
-
-/// The outcome of a failed attempt.
-#[derive(Debug)]
-struct Failed(u8);
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "outcome {}", char::from(self.0))
-    }
-}
-
-impl std::error::Error for Failed {}
-
-/// Makes one call whose attempts have these outcomes. Returns the number of attempts.
-fn call(upstream: &Upstream, outcomes: &str, most: u32) -> u32 {
-    let classifier = |failed: &Failed| match failed.0 {
-        b't' => Verdict::throttled(),
-        _ => Verdict::transient(),
-    };
-    let policy = RetryPolicy::new()
-        .with_attempts(most)
-        .with_backoff(Backoff::none())
-        .with_classifier(classifier);
-    let made = Cell::new(0_u32);
-    let operation = |_| {
-        let outcome = outcomes.as_bytes().get(made.get() as usize).copied().unwrap_or(b'f');
-        made.set(made.get() + 1);
-        ready(if outcome == b's' { Ok(()) } else { Err(Failed(outcome)) })
-    };
-    let _ = finish(retry(operation, policy, Never).on(upstream));
-    made.get()
-}
-
-fn finish<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return value;
-        }
-    }
-}
-
-/// Returns for each call whether the breaker let it run.
-fn break_after(failures: u32, open: Duration, steps: &[(u64, bool)]) -> Vec<bool> {
-    let timer = ManualTimer::new();
-    let breaker = Breaker::new()
-        .with_consecutive(failures)
-        .without_failure_rate()
-        .with_open_time(Backoff::fixed(open))
-        .with_probes(1.0, 1);
-    let upstream = Upstream::new("store").with_breaker(breaker).with_timer(timer.clone());
-    let run = |&(later, is_good): &(u64, bool)| {
-        timer.advance(Duration::from_millis(later));
-        let Ok(admission) = upstream.try_admit() else { return false };
-        if is_good {
-            admission.succeeded();
-        } else {
-            admission.settle(&Verdict::transient());
-        }
-        true
-    };
-    steps.iter().map(run).collect()
-}
-
-fn exponential(base: u64, factor: u32, cap: u64) -> Backoff {
-    Backoff::exponential(Duration::from_millis(base))
-        .with_factor(f64::from(factor))
-        .with_cap(Duration::from_millis(cap))
-        .with_jitter(Jitter::None)
-}
-
-/// Returns the upper end of the delay before a retry, in microseconds.
-fn longest(backoff: &Backoff, retry: u32) -> u64 {
-    let delay = backoff.delay(retry, Duration::ZERO, |range| *range.end());
-    micros(delay.as_secs_f64())
-}
-
-/// Their delays are in seconds of floating point, so a microsecond is the finest that agrees.
-fn microseconds(delays: &[f64]) -> Vec<u64> {
-    delays.iter().copied().map(micros).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most ten minutes")]
-fn micros(seconds: f64) -> u64 {
-    (seconds * 1e6).round() as u64
+    let at = ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count();
+    let print = |answers: &[T]| format!("{answers:?}");
+    let (ours, theirs) = (print(ours), print(theirs));
+    Err(Difference { ours, theirs, input: format!("{input:?}"), at })
 }

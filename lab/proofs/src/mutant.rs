@@ -7,6 +7,8 @@ use crate::source::Source;
 /// A change of one place in the sources.
 pub struct Mutant {
     pub source: Source,
+    /// The function or the constant that is changed.
+    pub of: String,
     /// The place and the change.
     pub says: String,
 }
@@ -25,7 +27,8 @@ pub fn all(source: &Source, about: &[&str]) -> Vec<Mutant> {
             let mut change = Change { left: nth, says: None };
             change.visit_block_mut(&mut function.body);
             let Some(says) = change.says else { break };
-            mutants.push(Mutant { source: changed, says: format!("{name}: {says}") });
+            let (of, says) = ((*name).to_owned(), format!("{name}: {says}"));
+            mutants.push(Mutant { source: changed, of, says });
         }
     }
     let texts: Vec<_> = about
@@ -43,7 +46,8 @@ pub fn all(source: &Source, about: &[&str]) -> Vec<Mutant> {
         let new: Expr = syn::parse_quote!((#old) / 2 - 1);
         let mut changed = source.clone();
         changed.constants.insert(name.clone(), new);
-        mutants.push(Mutant { source: changed, says: format!("{name}: half of it, less 1") });
+        let says = format!("{name}: half of it, less 1");
+        mutants.push(Mutant { source: changed, of: name.clone(), says });
     }
     mutants
 }

@@ -39,6 +39,7 @@ impl Source {
 
     fn add(&mut self, item: Item) {
         match item {
+            Item::Const(item) if item.attrs.iter().any(is_of_loom) => {}
             Item::Const(item) => {
                 self.constants.insert(item.ident.to_string(), *item.expr);
             }
@@ -63,4 +64,10 @@ impl Source {
         let inputs = sig.inputs.into_iter().collect();
         self.functions.insert(name, Function { of: of.map(ToOwned::to_owned), inputs, body });
     }
+}
+
+/// Returns whether an item is for the models of `tests/loom` alone.
+fn is_of_loom(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+        && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("loom"))
 }

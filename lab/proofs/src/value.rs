@@ -10,6 +10,8 @@ pub enum Kind {
     U32,
     U64,
     Usize,
+    /// Up to half of its numbers: none that the sources have is larger.
+    U128,
     I64,
     /// A `Duration`, in nanoseconds.
     Duration,
@@ -23,6 +25,7 @@ impl Kind {
             "u32" => Self::U32,
             "u64" => Self::U64,
             "usize" => Self::Usize,
+            "u128" => Self::U128,
             "i64" => Self::I64,
             _ => return None,
         })
@@ -41,7 +44,7 @@ impl Kind {
             Self::U64 | Self::Usize => u64::MAX as i128,
             Self::I64 => i64::MAX as i128,
             Self::Duration => u64::MAX as i128 * 1_000_000_000 + 999_999_999,
-            Self::Literal => i128::MAX,
+            Self::U128 | Self::Literal => i128::MAX,
         }
     }
 

@@ -97,15 +97,29 @@ pub(super) fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Returns the page with the lines of its code blocks emptied, so that line numbers stay.
+/// Returns the page with the lines of its code blocks and of its hidden parts emptied, so that line numbers
+/// stay.
 fn prose(page: &str) -> String {
     let mut is_fenced = false;
-    let prose = page.lines().map(|line| {
+    let visible = visible(page);
+    let prose = visible.lines().map(|line| {
         let is_fence = line.trim_start().starts_with("```");
         is_fenced ^= is_fence;
         if is_fenced || is_fence { "" } else { line }
     });
     prose.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the page with the lines of its comments emptied. They hold what waits for the release.
+pub(super) fn visible(page: &str) -> String {
+    let mut is_hidden = false;
+    let visible = page.lines().map(|line| {
+        is_hidden |= line.starts_with("<!--");
+        let visible = if is_hidden { "" } else { line };
+        is_hidden &= !line.ends_with("-->");
+        visible
+    });
+    visible.collect::<Vec<_>>().join("\n")
 }
 
 fn line(text: &str, at: usize) -> usize {

@@ -60,7 +60,7 @@ fn last(message: &[u8], field: u64) -> Option<Value<'_>> {
     fields(message).filter(|(number, _)| *number == field).last().map(|(_, value)| value)
 }
 
-/// Returns the fields of a message. Ends at bytes that are no field.
+/// Returns the fields of a message. Ends at bytes that are not a field.
 fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
     std::iter::from_fn(move || {
         let key = varint(&mut rest)?;

@@ -9,7 +9,7 @@ use crate::Idempotency;
 use crate::rule::State::Failing;
 use crate::rule::{Rule, always, if_idempotent};
 
-/// The base of the delays after an overload, if the server names none.
+/// The base that the server means if it names none.
 const BASE: Duration = Duration::from_millis(100);
 
 /// Returns the verdict on an error of the driver `mongodb`.
@@ -18,8 +18,9 @@ const BASE: Duration = Duration::from_millis(100);
 /// `io::Error`; the kind. A write whose concern failed was written, and of many writes some were. So
 /// under `NotIdempotent` neither comes again, unless a label says so.
 ///
-/// An overload sets the base of the backoff, of the server or 100 ms. At most two retries are meant
-/// for it, and a policy with three attempts has them.
+/// An overload sets the base of the backoff: twice that of the server, or 200 ms. The drivers of MongoDB
+/// double it before the first retry too, by its specification of client backpressure. At most two
+/// retries are meant for it, and a policy with three attempts has them.
 ///
 /// The driver has one kind for a pool that was cleared, before a command and during it. Its words
 /// tell them apart, and this function reads them.
@@ -42,7 +43,7 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
     let Some(rule) = found else { return by_kind(error, idempotency) };
     let verdict = rule.verdict(idempotency);
     Some(if verdict.is_again() && error.contains_label(SYSTEM_OVERLOADED_ERROR) {
-        verdict.with_base(error.base_backoff().unwrap_or(BASE))
+        verdict.with_base(error.base_backoff().unwrap_or(BASE).saturating_mul(2))
     } else {
         verdict
     })

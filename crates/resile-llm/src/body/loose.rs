@@ -92,7 +92,7 @@ impl Reader<'_> {
                 return Value::Object(inner);
             }
             return Value::String(
-                self.string(quote, |after| matches!(after, b',' | b'}' | b']' | b')')),
+                self.string(quote, |after| matches!(after, b',' | b';' | b'}' | b']' | b')')),
             );
         }
         match self.peek() {

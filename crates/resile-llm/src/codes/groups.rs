@@ -47,8 +47,8 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::QuotaExhausted,
         "accessterminatedbilling accountquotaexceeded allocationquotafreetieronly arrearage billing \
          billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow credits \
-         creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance insufficientcredits \
-         insufficientfunds insufficientg1creditsbalance insufficientquota insufficientuserquota monthlylimit \
+         creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance \
+         insufficientfunds insufficientquota insufficientuserquota monthlylimit \
          monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
          servicequotaexceeded spendlimitexceeded usagenotincluded \
          userquotaexceeded",
@@ -59,20 +59,20 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::Overloaded,
         "capacityexceeded engineoverloaded modelcapacityexhausted modelloading modelnotready modeloverloaded \
          nocapacity overcapacity overloaded serverbusy serverisoverloaded serveroverloaded \
-         servicetiercapacityexceeded serviceunavailable temporarilyunavailable unavailable",
+         serviceunavailable temporarilyunavailable unavailable",
     ),
     group(Kind::Overloaded, "slowdown").at(Statuses::ALL.but(Statuses::RATE)),
     group(
         Kind::ContextLength,
         "contextlengthexceeded contextoverflow contextwindowexceeded exceedcontextsize inputtoolong \
-         maxcontextlengthexceeded modelmaxprompttokensexceeded modelcontextwindowexceeded prompttoolong \
+         maxcontextlengthexceeded modelmaxprompttokensexceeded modelcontextwindowexceeded \
          prompttokenlimitexceeded",
     ),
     // At a 413 this is the size of the request.
     group(Kind::ContextLength, "tokenslimitreached").at(Statuses::ALL.but(Statuses::LARGE)),
     group(
         Kind::ContentFilter,
-        "blockedbysafety contentblocked contentfilter contentfiltered contentpolicyviolation cyberpolicy \
+        "blockedbysafety contentblocked contentfilter contentfiltered contentpolicyviolation \
          datainspectionfailed guardrailintervened inappropriatecontent moderationblocked prohibitedcontent \
          responsibleaipolicyviolation safety sensitivecontent",
     ),
@@ -132,7 +132,7 @@ pub(super) static GROUPS: &[Group] = &[
     // The codes of libraries for broken connections.
     group(
         Kind::Network,
-        "apiconnection connectionclosed connectionreset connectionrefused eaiagain econnaborted econnrefused \
+        "apiconnection connectionclosed connectionreset eaiagain econnaborted econnrefused \
          econnreset ehostunreach enetunreach enotfound epipe errstreamprematureclose underrsocket",
     ),
     // At an error status, these codes say less than the status.

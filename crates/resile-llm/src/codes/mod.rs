@@ -78,12 +78,20 @@ fn match_whole(name: &str, status: Statuses) -> Option<CodeMatch> {
         .iter()
         .take_while(|(known, _)| *known == name)
         .find(|(_, at)| GROUPS.get(*at).is_some_and(|group| group.at.meets(status)))?;
+    #[cfg(test)]
+    crate::trial::counts("code", known, GROUPS.get(*at)?.kind.as_str()).then_some(())?;
     Some(code_match(*at, GROUPS.get(*at)?, Rule::Code(known)))
 }
 
 fn match_stem(name: &str, status: Statuses) -> Option<CodeMatch> {
     let hit = |group: &'static Group| {
-        group.names().find(|stem| stem.len() <= name.len() && name.contains(stem))
+        #[allow(unused_mut)]
+        let mut stems =
+            group.names().filter(|stem| stem.len() <= name.len() && name.contains(stem));
+        #[cfg(test)]
+        let mut stems =
+            stems.filter(|stem| crate::trial::counts("stem", stem, group.kind.as_str()));
+        stems.next()
     };
     let (group, stem) = STEMS
         .iter()

@@ -12,7 +12,7 @@ const LIMITED: Statuses =
 pub(super) static STEMS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
-        "insufficientquota insufficientbalance insufficientcredit usagelimit billing outofcredit spendlimit \
+        "insufficientquota insufficientbalance insufficientcredit outofcredit creditsbalance usagelimit billing spendlimit \
          spendinglimit quotaexhausted insufficientfund overdue nobalance notenoughbalance setlimit",
     ),
     group(Kind::QuotaExhausted, "daily perday").over(Scope::Day).at(LIMITED),
@@ -21,17 +21,17 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::ContextLength, "contextlength contextwindow contextsize prompttoolong inputtoolong characterstoolong tokenstoolong outofcontext maxprompttokens"),
     group(
         Kind::ContentFilter,
-        "contentfilter contentpolicy policyviolation biopolicy moderation safety sensitivecontent guardrail \
-         datainspection unsafe censor riskdetect",
+        "contentfilter contentpolicy policyviolation biopolicy moderation safety guardrail \
+         datainspection unsafe censor sensitive risk",
     ),
     group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
-    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qpsover qpslimit"),
+    group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qps"),
     // At a 429 this may be the quota of a minute.
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")
         .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
-    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail noauth signature tokenexpired"),
-    group(Kind::Permission, "permission accessdenied forbidden").yields_to_words(),
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
+    group(Kind::Permission, "permission accessdenied forbidden noauth").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model
     // exists. At a 401 or 403 a key is missing.

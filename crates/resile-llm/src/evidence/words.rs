@@ -108,6 +108,8 @@ impl Evidence<'_> {
             {
                 Some(Words::from(said))
             }
+            // A reason phrase of HTTP says less than a statement.
+            (None, Some(phrase), Some(said)) if phrase.names_status => Some(Words::from(said)),
             (None, Some(mut phrase), _) => {
                 if phrase.kind == Kind::RateLimit && read.is_minute {
                     phrase.scope = phrase.scope.or(Some(Scope::Minute));

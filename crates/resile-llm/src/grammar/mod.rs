@@ -4,6 +4,7 @@
 //! have used up today's free requests". The table has the words. A rule names the meanings that
 //! must stand together in one statement. A statement ends like a sentence.
 
+mod rules;
 mod words;
 
 use std::ops::Range;
@@ -13,11 +14,8 @@ use crate::finder::Place;
 use crate::kind::{Kind, Scope};
 use crate::numbers;
 use crate::statuses::Statuses;
-use words::{
-    ALLOWANCE, BLOCKED, CAP, CREDENTIAL, DAY, LACK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE,
-    MONEY, Meanings, NOT_USED, OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, TODAY,
-    UNPARSED, UNSAFE, USED, WORDS,
-};
+use rules::{LIMITED, has, longer, other, quota};
+use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, NOT_USED, PERIODS, RATE, TODAY, USED, WORDS};
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,20 +59,6 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     Grammar { known, meanings }
 });
 
-/// The statuses at which a statement about a limit needs no word for "used up".
-const LIMITED: Statuses = Statuses::RATE.and(Statuses::PAY);
-
-/// The statuses at which a limit may be the reason.
-const LIMITING: Statuses =
-    Statuses::ALL.but(Statuses::AUTH).but(Statuses::LARGE).but(Statuses::MISSING);
-
-/// The statuses at which the request or its answer may be the reason.
-const OURS: Statuses = Statuses::BAD
-    .and(Statuses::LARGE)
-    .and(Statuses::FAULT)
-    .and(Statuses::NONE)
-    .and(Statuses::DENIED);
-
 /// Returns all words. The place of a word is its number.
 pub(crate) fn known() -> &'static [&'static str] {
     &GRAMMAR.known
@@ -95,6 +79,8 @@ pub(crate) fn read_each(
 ) -> Reading {
     let meanings = &GRAMMAR.meanings;
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
+    #[cfg(test)]
+    let meaning = |place: &Place| if is_left_out(place) { 0 } else { meaning(place) };
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
@@ -112,10 +98,18 @@ pub(crate) fn read_each(
         }
         is_rate |= has(said, RATE | USED | ALLOWANCE);
         is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
-        let (quota, other) = (quota(said, all, status), other(said, all, status));
+        let text = || {
+            let start = statement.first().map_or(0, |place| place.start);
+            message.get(start..stop(message, start)).unwrap_or_default()
+        };
+        let (quota, other) = (quota(said, all, status), other(said, all, status, text));
         for said in [quota, other].into_iter().flatten() {
             let start = statement.first().map_or(0, |place| place.start);
             let end = statement.iter().map(|place| place.end).max().unwrap_or(start);
+            #[cfg(test)]
+            for place in statement {
+                note(place, said.kind);
+            }
             each(said, start..end);
         }
         reading.quota = longer(reading.quota, quota);
@@ -137,6 +131,18 @@ pub(crate) fn read_each(
         reading.other = reading.other.or(rate);
     }
     reading
+}
+
+#[cfg(test)]
+fn is_left_out(place: &Place) -> bool {
+    known().get(place.phrase).is_some_and(|word| crate::trial::is_off(&("word", "", word)))
+}
+
+#[cfg(test)]
+fn note(place: &Place, kind: Kind) {
+    known().get(place.phrase).into_iter().for_each(|word| {
+        crate::trial::note(("word", "", word), kind.as_str());
+    });
 }
 
 /// Returns whether a statement ends between two places.
@@ -161,79 +167,6 @@ fn is_stopped(message: &str, from: usize, to: usize) -> bool {
 /// Returns the end of the statement that goes on at `from`.
 fn stop(message: &str, from: usize) -> usize {
     (from..message.len()).find(|at| is_stopped(message, *at, at + 1)).unwrap_or(message.len())
-}
-
-const fn has(said: Meanings, all: Meanings) -> bool {
-    said & all == all
-}
-
-/// Returns the quota that a statement says is used up.
-fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
-    if !LIMITING.meets(status) {
-        return None;
-    }
-    let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
-    // "The limit is exceeded. The maximum is 400 a day."
-    let is_named = all & USED != 0 && said & LONGER != 0 && all & MINUTE == 0;
-    let is_used = said & USED != 0 || is_named || LIMITED.meets(status) && said & OFFER == 0;
-    if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used
-    {
-        let scope = if said & LONG != 0 {
-            Scope::Window
-        } else if said & DAY != 0 {
-            Scope::Day
-        } else {
-            Scope::Window
-        };
-        return of(Some(scope), "a limit per hour or more");
-    }
-    if has(said, MONEY | LACK) || has(said, CAP | USED) && said & (MEASURE | PART) == 0 {
-        return of(None, "not enough money");
-    }
-    // A plan's allowance is named in one statement. The moment of its return may be in the next.
-    let is_plan = all & PLAN != 0 && all & (RATE | LOAD | MINUTE) == 0 && said & PROMPT == 0;
-    if is_plan && has(said, ALLOWANCE | USED) && !Statuses::FAULT.and(Statuses::BUSY).meets(status)
-    {
-        return of(Some(Scope::Window), "a plan's allowance");
-    }
-    None
-}
-
-fn longer(one: Option<Said>, other: Option<Said>) -> Option<Said> {
-    match (one, other) {
-        (Some(first), Some(second)) if first.scope.is_none() && second.scope.is_some() => {
-            Some(second)
-        }
-        (Some(first), Some(second))
-            if second.scope == Some(Scope::Window) && first.scope == Some(Scope::Day) =>
-        {
-            Some(second)
-        }
-        (first, second) => first.or(second),
-    }
-}
-
-/// Returns what a statement says about the request or its answer.
-fn other(said: Meanings, all: Meanings, status: Statuses) -> Option<Said> {
-    let of = |kind, rule| Some(Said { kind, scope: None, rule });
-    if !OURS.meets(status) {
-        return None;
-    }
-    let is_length =
-        has(said, PROMPT | LONGER | MEASURE) && said & PART == 0 && all & (RATE | LOAD) == 0;
-    if is_length && !Statuses::DENIED.meets(status) {
-        return of(Kind::ContextLength, "the prompt is too long");
-    }
-    if said & UNSAFE != 0 && said & (MATTER | BLOCKED) != 0 || has(said, MATTER | BLOCKED) {
-        return of(Kind::ContentFilter, "unsafe content");
-    }
-    if has(said, CREDENTIAL | REFUSED) && !Statuses::LARGE.meets(status) {
-        return of(Kind::Auth, "a credential is refused");
-    }
-    if Statuses::NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
-        return of(Kind::InvalidOutput, "the answer cannot be parsed");
-    }
-    None
 }
 
 /// The largest number of periods of a statement whose numbers are read.

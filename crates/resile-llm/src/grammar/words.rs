@@ -1,7 +1,7 @@
 //! The words of the grammar, as data.
 
 /// A set of meanings of a word.
-pub(super) type Meanings = u32;
+pub(super) type Meanings = u64;
 
 pub(super) const MINUTE: Meanings = 1;
 pub(super) const HOURS: Meanings = 1 << 1;
@@ -48,6 +48,24 @@ pub(super) const REFUSED: Meanings = 1 << 22;
 pub(super) const TODAY: Meanings = 1 << 23;
 /// The words within deny that something is used up.
 pub(super) const NOT_USED: Meanings = 1 << 25;
+pub(super) const MODEL: Meanings = 1 << 26;
+/// There is no such thing.
+pub(super) const ABSENT: Meanings = 1 << 27;
+/// There is such a thing, but not for everyone.
+pub(super) const BARRED: Meanings = 1 << 28;
+pub(super) const REGION: Meanings = 1 << 29;
+pub(super) const TOOL: Meanings = 1 << 30;
+/// A connection or something that is sent through it.
+pub(super) const LINK: Meanings = 1 << 31;
+/// The connection has ended too early, or never began.
+pub(super) const BROKEN: Meanings = 1 << 32;
+/// The size of a body or a file.
+pub(super) const BYTES: Meanings = 1 << 33;
+
+/// A part of a request, or a way to call.
+pub(super) const FIELD: Meanings = 1 << 34;
+/// Someone lacks a permission.
+pub(super) const FORBIDDEN: Meanings = 1 << 35;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word. No word
@@ -60,7 +78,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|1 hour|an hour|the hour|this hour|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour.|hour,|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     (DAY | ALLOWANCE, "day limit"),
@@ -69,13 +87,12 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
     (
         DAY,
-        "per day|per-day|/day|/ day|daily|a day |each day|24 hours|24-hour|rpd|tpd|for the day|\
+        "per day|per-day|/day|daily|day |24 hours|24-hour|rpd|tpd|for the day|\
          每日|每天|当日|当天|日调用|日配额|日限|1日|日あたり|일일|하루",
     ),
     (
         LONG,
-        "per week|weekly|/week|a week |this week|7-day|7 day|seven-day|per month|per-month|monthly|/month|/ month|a month \
-         |this month|billing cycle|billing period|每周|本周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
+        "week|month|7-day|7 day|seven-day|billing cycle|billing period|每周|本周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
     ),
     (
         ALLOWANCE,
@@ -99,8 +116,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         LACK,
-        "insufficient|not enough|too low|is low|negative|overdue|past due|does not have any|doesn't have any|don't have any\
-         |do not have any|do not have enough|no credit|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值|预扣费",
+        "insufficient|not enough|too low|is low|negative|overdue|past due|no credit|not have|t have|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值|预扣费",
     ),
     (CAP, "spend|spending|budget|cost limit|billing limit"),
     (
@@ -111,7 +127,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         PROMPT,
         "prompt|input|question|context|conversation|history|text too|text is too|transcript|输入|上下文",
     ),
-    (LONGER | PART, "too large|too big"),
+    (LONGER, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
         LONGER,
@@ -128,7 +144,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNSAFE,
-        "unsafe|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|new sensitive\
+        "unsafe|to safety|for safety|of safety|inappropriate|sensitive word|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|sensitive data|sensitive topic|new sensitive\
          |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
     (MATTER | UNSAFE, "guardrail"),
@@ -142,7 +158,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
          |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
-         |expected value|no object generated|output validation|length limit was|jsondecodeerror|failed to decode|invalid tool|is incomplete",
+         |expected value|no object generated|output validation|length limit was|unterminated|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
     (
@@ -151,13 +167,45 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         CREDENTIAL,
-        "api key|apikey|api-key|access token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
+        "api key|apikey|api-key|access token|security token|session token|auth token|refresh token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
     ),
     (
         REFUSED,
-        "invalid|incorrect|expired|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid\
+        "invalid|incorrect|expire|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid|leaked|compromis|disabled|deactivat\
          |无效|过期|错误|無効|不正|期限切れ|유효하지|만료|잘못",
     ),
     (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
-    (LOAD, "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic"),
+    (
+        LOAD,
+        "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic|saturat|congest|no kv space\
+         |繁忙|饱和|拥挤|负载|过载|混雑|過負荷|高負荷|과부하|혼잡",
+    ),
+    (MODEL, "model|engine|deployment|模型|モデル|모델"),
+    (
+        ABSENT,
+        "not exist|t exist|not found|no such|unrecogni|not a valid|is not valid|no longer available|no longer support|deprecat|retired|decommission\
+         |不存在|找不到|見つかりません|존재하지",
+    ),
+    (BARRED, "unavailable|not offered|restricted|prohibited"),
+    (BARRED | FORBIDDEN, "not allowed|not permitted|not authorized"),
+    (ABSENT | BARRED, "not available|not supported|unsupported|不支持"),
+    (REGION, "region|country|countries|territor|your location|geographic|地区|国家|地域|지역"),
+    (TOOL, "tool|function"),
+    (
+        FIELD,
+        "field|value|role|parameter|param |argument|propert|option|feature|header|streaming|参数|パラメータ|매개변수",
+    ),
+    (
+        LINK,
+        "connection|stream|socket|transfer|tls|ssl|tunnel|peer|chunk|segment|handshake|response body|连接|接続|연결",
+    ),
+    (
+        BROKEN,
+        "reset|closed|broken|refused|aborted|lost|terminated|disconnect|premature|incomplete|interrupt|dropped|forcibly|hang up\
+         |hung up|unreachable|unexpected eof|invalid length|not closed|cut short|重置|断开|中断",
+    ),
+    (
+        BYTES,
+        "bytes|byte |mb |mb.|mb,|mb)|kb |kb.|megabyte|payload|file size|image size|body size|request size|request body",
+    ),
 ];

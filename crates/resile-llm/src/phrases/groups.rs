@@ -108,8 +108,8 @@ pub(super) static GROUPS: &[Group] = &[
         "exceed … context window\nexceed … context length\nmaximum context length",
     ),
     group(Kind::TooLarge, OURS.and(RATE), include_str!("size.txt")),
-    // Not the content but the account violates the terms.
-    group(Kind::Permission, DENIED.and(NONE), "account … violat"),
+    // The access has ended because someone violated the terms. It is not this content.
+    group(Kind::Permission, BAD.and(DENIED).and(NONE).and(RATE), include_str!("ended.txt")),
     group(Kind::ContentFilter, OURS.and(DENIED).and(FAULT).and(RATE), include_str!("content.txt")),
     group(Kind::InvalidOutput, BAD.and(FAULT).and(NONE), include_str!("output.txt")),
     // A gateway without a key of its own may answer with any status.
@@ -123,7 +123,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::Permission,
         BAD.and(DENIED).and(NONE),
-        "location is not supported\nnot available in your\nunavailable in your\nterritory not supported",
+        "location is not supported\nnot available in your\nterritory not supported",
     ),
     group(Kind::NotFound, BAD.and(AUTH).and(MISSING).and(NONE), include_str!("model.txt")),
     // Only at a 400: elsewhere the model exists but does not support a parameter.
@@ -147,7 +147,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::Server,
         NONE.and(WIRE),
-        "has crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
+        "crashed\nunexpectedly stopped\nprocess has terminated\nprocess no longer running\nout of memory\ncuda error\nhas errored\nerror occurred while processing\nan error occurred during\nserver had an error\nserver had an issue",
     ),
     group(Kind::Network, WIRE.and(NONE), include_str!("network.txt")),
     // The words of validators.

@@ -75,6 +75,8 @@ struct Row {
     name: &'static str,
     /// The phrases after the first one.
     rest: Vec<usize>,
+    #[cfg(test)]
+    line: &'static str,
 }
 
 static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
@@ -94,7 +96,13 @@ static PHRASES: LazyLock<Option<Phrases>> = LazyLock::new(|| {
             let Some(first) = parts.next() else { continue };
             let rest = parts.collect();
             rows_of.get_mut(first)?.push(rows.len());
-            rows.push(Row { group, name: phrases.get(first)?, rest });
+            rows.push(Row {
+                group,
+                name: phrases.get(first)?,
+                rest,
+                #[cfg(test)]
+                line,
+            });
         }
     }
     Some(Phrases { known: phrases, rows, rows_of })
@@ -175,6 +183,9 @@ impl Row {
                 true
             })
         });
+        #[cfg(test)]
+        let is_whole =
+            is_whole && crate::trial::counts("phrase", self.line, self.group.means.as_str());
         is_whole.then_some(end)
     }
 }

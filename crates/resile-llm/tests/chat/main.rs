@@ -5,6 +5,7 @@ mod server;
 
 use std::sync::Mutex;
 
+use resile::StopReason;
 use resile_llm::Kind;
 use server::{Provider, Step, run_clock};
 use tokio::time::Instant;
@@ -42,7 +43,8 @@ fn events_of(data: &[&str]) -> Step {
 }
 
 fn word(word: &str) -> String {
-    json!({ "choices": [{ "delta": { "content": word }, "finish_reason": null }] }).to_string()
+    serde_json::json!({ "choices": [{ "delta": { "content": word }, "finish_reason": null }] })
+        .to_string()
 }
 
 /// A stream that begins with these events.
@@ -140,12 +142,12 @@ fn cases() -> Vec<Case> {
 async fn row(case: Case) -> String {
     let provider = Provider::start("gpt-4o", &case.answers, good()).await;
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
-    let chat = Chat { http: http.build().unwrap(), base: provider.base.clone() };
+    let (http, url) = (http.build().unwrap(), format!("{}/chat/completions", provider.base));
     let models = [model("gpt-4o"), model("gpt-4o-mini")];
     let shown = Mutex::new(String::new());
     let show = |word: &str| shown.lock().unwrap().push_str(word);
     let began = Instant::now();
-    let outcome = chat.ask(&models, "What do I wear?", show).await;
+    let outcome = chat(&|| http.post(&url), &models, "What do I wear?", &show).await;
     let took = began.elapsed().as_secs();
 
     let shown = shown.into_inner().unwrap();
@@ -190,7 +192,7 @@ async fn each_fault_ends_as_the_chapter_says() {
         rows.iter().filter(|row| row.contains(" s | ")).map(|row| essence(row)).collect();
     let mut seen = Vec::new();
     for case in cases() {
-        let row = row(case).await;
+        let row = Box::pin(row(case)).await;
         println!("{row}");
         seen.push(essence(&row));
     }

@@ -106,3 +106,17 @@ async fn an_elapsed_error_tells_of_a_cut() {
     let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     assert!(never.classify(&reset).unwrap().is_again());
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_model_is_asked_unless_the_request_is_wrong_or_nobody_waits() {
+    for (status, is_asked) in [(400, false), (401, true), (404, true), (429, true), (529, true)] {
+        let policy = resile_llm::interactive().with_attempts(1);
+        let fail = |_| async move { Err::<(), _>(Failure::from_text(status, "")) };
+        let gave_up = resile::retry(fail, policy, resile::Never).await.unwrap_err();
+        assert_eq!(resile_llm::another_model(&gave_up), is_asked, "{status}");
+        let token = tokio_util::sync::CancellationToken::new();
+        token.cancel();
+        let gave_up = resile::retry(fail, policy, &token).await.unwrap_err();
+        assert!(!resile_llm::another_model(&gave_up), "{status}");
+    }
+}

@@ -196,6 +196,37 @@ fn an_event_that_never_ends_is_a_failure() {
 }
 
 #[test]
+fn words_are_those_of_each_format() {
+    let words = |data: &str| Event::new("", data).text();
+    for data in [
+        r#"{"choices":[{"delta":{"content":"Hi"}},{"delta":{"content":"no"}}]}"#,
+        r#"{"choices":[{"delta":{"content":[{"type":"text","text":"Hi"}]}}]}"#,
+        r#"{"choices":[{"text":"Hi"}]}"#,
+        r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#,
+        r#"{"type":"response.output_text.delta","delta":"Hi"}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}"#,
+        r#"{"type":"content-delta","delta":{"message":{"content":{"text":"Hi"}}}}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"no","thought":true},{"text":"H"},{"text":"i"}]}}]}"#,
+        r#"{"message":{"role":"assistant","content":"Hi"},"done":false}"#,
+    ] {
+        assert_eq!(words(data), "Hi", "{data}");
+    }
+    for data in [
+        ROLE,
+        STOP,
+        "[DONE]",
+        "words",
+        r#"{"choices":[{"delta":{"reasoning_content":"no"}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"no"}}]}}]}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"no"}}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"no"}}"#,
+        r#"{"type":"response.reasoning_text.delta","delta":"no"}"#,
+    ] {
+        assert_eq!(words(data), "", "{data}");
+    }
+}
+
+#[test]
 fn parts_are_those_of_each_format() {
     use Part::{Complete, Content, End, Preamble};
     for (part, data) in [

@@ -27,6 +27,9 @@ mod members;
 #[cfg(any(test, model))]
 pub(crate) mod model;
 mod probe;
+/// Also for `lab/model`, whose walks run on a server.
+#[cfg(any(test, model))]
+pub(crate) mod real;
 #[cfg(test)]
 mod tests;
 mod votes;

@@ -2,7 +2,6 @@
 //!
 //! `PROPTEST_CASES=5000 cargo test -p resile-redis` runs more sequences than the usual 64.
 
-use std::collections::HashMap;
 use std::env;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,10 +9,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{TestCaseResult, TestRunner};
-use redis::{Connection, Script, Value, cmd};
+use redis::{Connection, cmd};
 use resile::quota::{Dimension, Rate};
 
-use super::model::{Account, Fleet, Hold, Lessons, Model, Probe, Stored, Votes};
+use super::model::{Account, Fleet, Hold, Lessons, Model, Probe, Votes};
+use super::real::Real;
 use super::*;
 
 #[path = "../../tests/support/server.rs"]
@@ -21,49 +21,11 @@ pub(super) mod server;
 
 use server::Server;
 
-/// Takes the time from the last argument, in place of `clock.lua`.
-const VIRTUAL_CLOCK: &str = "local clock = tonumber(ARGV[#ARGV])\n";
 /// The time of a first step, in microseconds: the year 2024.
 const START: i64 = 1_704_067_200_000_000;
 
 pub(super) fn connect(server: &Server) -> Connection {
     redis::Client::open(server.url()).unwrap().get_connection().unwrap()
-}
-
-/// Reads a hash. The packed list is text, in the order of the members.
-const READ: &str = "
-local all = redis.call('HGETALL', KEYS[1])
-for i = 1, #all, 2 do
-    if all[i] == 'r' then
-        local queue, places = cmsgpack.unpack(all[i + 1]), {}
-        for at = 1, #queue, 6 do
-            local place = { queue[at] }
-            for n = 1, 5 do place[n + 1] = string.format('%.0f', queue[at + n]) end
-            places[#places + 1] = table.concat(place, ' ')
-        end
-        table.sort(places)
-        all[i + 1] = table.concat(places, ';')
-    end
-end
-return all";
-
-/// Reads whatever the key holds.
-fn stored(connection: &mut Connection, key: &str) -> Stored {
-    let kind: String = cmd("TYPE").arg(key).query(connection).unwrap();
-    match kind.as_str() {
-        "none" => Stored::new(),
-        "hash" => Script::new(READ).key(key).invoke(connection).unwrap(),
-        "zset" => {
-            let scores: HashMap<String, f64> = cmd("ZRANGE")
-                .arg(key)
-                .arg("0 -1 WITHSCORES".split(' ').collect::<Vec<_>>())
-                .query(connection)
-                .unwrap();
-            scores.into_iter().map(|(member, score)| (member, format!("{score:.0}"))).collect()
-        }
-        "string" => [(String::new(), cmd("GET").arg(key).query(connection).unwrap())].into(),
-        _ => panic!("a key of type {kind}"),
-    }
 }
 
 /// Runs the steps on the server and on the model. Replies, stored text and lives must be equal.
@@ -72,25 +34,14 @@ where
     R: Request<Reply: Debug + PartialEq> + Debug,
     M: Model<R>,
 {
-    let script = Script::new(&[VIRTUAL_CLOCK, STEADY, R::TEXT].concat());
-    let key = R::NAME;
-    let () = cmd("DEL").arg(key).query(connection).unwrap();
+    let real = Real::new::<R>();
+    let () = cmd("DEL").arg(real.key).query(connection).unwrap();
     let mut model = M::default();
     for (now, request) in steps {
-        let mut invocation = script.key(key);
-        for arg in request.args() {
-            invocation.arg(arg);
-        }
-        let reply: Value = invocation.arg(*now).invoke(connection).unwrap();
-        let expected = model.step(i128::from(*now), request);
-        prop_assert_eq!(R::parse(&reply).unwrap(), expected, "at {} {:?}", now, request);
-        let stored = stored(connection, key);
-        prop_assert_eq!(&stored, &model.stored(), "at {} {:?}", now, request);
-        let life: i64 = cmd("PTTL").arg(key).query(connection).unwrap();
-        if !stored.is_empty() {
-            let (life, expected) = (i128::from(life), model.life());
-            prop_assert!(life <= expected && life > expected - 9_000, "{} of {}", life, expected);
-        }
+        let now = i128::from(*now);
+        let reply = model.step(now, request);
+        let compared = real.compare(connection, now, request, &reply, &model);
+        prop_assert_eq!(compared, Ok(()), "at {} {:?}", now, request);
     }
     Ok(())
 }

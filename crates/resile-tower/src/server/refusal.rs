@@ -49,7 +49,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal that the end of a call is. `None` if it is none.
+    /// Returns the refusal at the end of a call. `None` if the call ended otherwise.
     #[must_use]
     pub fn of<E>(gave_up: &GaveUp<E>) -> Option<Self> {
         let verdict = gave_up.verdict();

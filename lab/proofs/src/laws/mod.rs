@@ -5,6 +5,7 @@ mod budget;
 mod draw;
 mod gate;
 mod rate;
+mod window;
 mod words;
 
 use crate::law::Law;
@@ -16,6 +17,7 @@ pub fn all() -> Vec<Law> {
     all.extend(bucket::laws());
     all.extend(budget::laws());
     all.extend(gate::laws());
+    all.extend(window::laws());
     all.extend(words::laws());
     all.extend(draw::laws());
     all
@@ -34,6 +36,8 @@ pub const SAME: &[(&str, &str)] = &[
     ("Bucket::change: `0` as `1`", "the time is read only if units are added"),
     ("Bucket::give_back: `0` as `1`", "the time is read only if units are added"),
     ("Budget::put: `left < most`", "a full budget is written with the same number"),
+    ("Slot::of: `2` as `3`", "a length of 2 is set to itself"),
+    ("Slot::of: `length < 2`", "a length of 2 is set to itself"),
     ("within: `fraction <= size", "the next product is below the size, so there is no carry"),
     ("Jitter::spread: `share > 0.0`", "a share of 0 is 0"),
 ];

@@ -188,7 +188,11 @@ impl Machine<'_> {
     }
 
     fn choice(&mut self, choice: &syn::ExprMatch, scope: &mut Scope) -> Run {
-        let value = self.run(&choice.expr, scope)?;
+        let value = match self.run(&choice.expr, scope)? {
+            // All arms see one answer.
+            Value::Truth(question) => Value::Truth(Term::Bool(self.decide(question))),
+            value => value,
+        };
         for arm in &choice.arms {
             let taken = self.block_of(scope, |it, scope| {
                 if !it.fits(&arm.pat, value.clone(), scope) {
@@ -249,10 +253,8 @@ impl Machine<'_> {
             BinOp::BitAnd(_) => a.remainder(mask(&b)),
             BinOp::BitOr(_) => {
                 // The parts of a word: the upper one is shifted to above the lower one.
-                let above = match &a {
-                    Term::App("*", args) => args[1].clone(),
-                    _ => panic!("no parts of a word: {}", text()),
-                };
+                let above = unit(&a).unwrap_or_else(|| panic!("no parts of a word: {}", text()));
+                let above = Term::Int(above);
                 let claim = b.clone().lt(above);
                 self.claims.push(super::Claim { facts: self.facts.len(), claim, text: text() });
                 a.plus(b)
@@ -269,6 +271,19 @@ pub(super) fn cut(term: Term, kind: Kind) -> Term {
         Kind::U32 => term.remainder(Term::Int(1 << 32)),
         Kind::U64 | Kind::Usize => term.remainder(Term::Int(1 << 64)),
         _ => term,
+    }
+}
+
+/// Returns a power of two of which the number is a multiple, by its form.
+fn unit(term: &Term) -> Option<i128> {
+    match term {
+        Term::Int(known) if *known > 0 => Some(1 << known.trailing_zeros()),
+        Term::App("*", args) => match args[1] {
+            Term::Int(unit) => Some(unit),
+            _ => None,
+        },
+        Term::App("+", args) => Some(unit(&args[0])?.min(unit(&args[1])?)),
+        _ => None,
     }
 }
 

@@ -179,6 +179,8 @@ pub fn collapse(measured: &collapse::Collapse) -> Drawn<String> {
 }
 
 pub fn storm(lines: &[storm::Line]) -> Drawn<String> {
+    // The legend has room above the curves.
+    const TOP: f64 = 1_200.0;
     let picked = [
         ("one retry", VERMILION),
         ("one retry, budget filled by requests", ORANGE),
@@ -207,7 +209,7 @@ pub fn storm(lines: &[storm::Line]) -> Drawn<String> {
             ..frame
         };
         let load = picked.into_iter().filter_map(|pick| of(pick, |line| &line.load)).collect();
-        panel(&areas[1], &frame, (0.0..260.0, 0.0..950.0), Some((30.0..40.0, 950.0)), load)
+        panel(&areas[1], &frame, (0.0..260.0, 0.0..TOP), Some((30.0..40.0, TOP)), load)
     })
 }
 
@@ -256,6 +258,6 @@ pub fn fleet(lines: &[fleet::Line]) -> Drawn<String> {
         let title = "A fleet of agents at a rate limit: load on the provider";
         let frame =
             Frame { title, x: "time, s", y: "requests a second", legend: Some(At::UpperRight) };
-        panel(&areas[0], &frame, (0.0..end, 0.0..1.1 * most), None, curves)
+        panel(&areas[0], &frame, (0.0..end, 0.0..1.35 * most), None, curves)
     })
 }

@@ -11,12 +11,13 @@ use crate::claims::{priority, quota};
 pub fn quota(measured: &quota::Measured) -> Drawn<String> {
     let colours = [VERMILION, ORANGE, PURPLE, GRAY, BLUE, GREEN, SKY];
     let end = measured.actual[0].used.len() as f64;
-    picture((960, 760), (2, 2), |areas| {
+    picture((960, 900), (2, 2), |areas| {
         let providers = [
             ("The actual tokens are charged", &measured.actual),
             ("The maximum is charged and refunded", &measured.maximum),
         ];
-        let legends = [Some(At::MiddleRight), None];
+        // The legend has room between the ways that waste many calls and those that waste few.
+        let legends = [Some(At::Coordinate(210, 70)), None];
         for ((areas, (title, lines)), legend) in areas.chunks(2).zip(providers).zip(legends) {
             let frame = Frame { title, x: "time, s", y: "% of the limit used", legend: None };
             let used = lines.iter().zip(colours).map(|(line, colour)| {

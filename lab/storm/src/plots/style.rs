@@ -6,10 +6,11 @@ use std::ops::Range;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 pub const BLACK_INK: RGBColor = RGBColor(30, 30, 30);
-pub const GRAY: RGBColor = RGBColor(150, 150, 150);
+pub const GRAY: RGBColor = RGBColor(136, 136, 136);
 pub const VERMILION: RGBColor = RGBColor(213, 94, 0);
 pub const ORANGE: RGBColor = RGBColor(230, 159, 0);
 pub const SKY: RGBColor = RGBColor(86, 180, 233);
@@ -18,11 +19,13 @@ pub const GREEN: RGBColor = RGBColor(0, 158, 115);
 pub const PURPLE: RGBColor = RGBColor(204, 121, 167);
 
 const FONT: &str = "sans-serif";
+/// A panel below this height has smaller margins and fewer labels.
+const LOW: u32 = 180;
 
 pub type Drawn<T = ()> = Result<T, Box<dyn Error>>;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The title, axes and legend of a panel.
+/// The title, axes and legend of a panel. An axis without words leaves more room for the curves.
 pub struct Frame<'a> {
     pub title: &'a str,
     pub x: &'a str,
@@ -69,23 +72,25 @@ where
     X::CoordDescType: ValueFormatter<f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
+    let is_low = area.dim_in_pixel().1 < LOW;
+    let (title, margin, axis, labels) = if is_low { (16, 2, 36, 4) } else { (19, 6, 42, 7) };
     let mut chart = ChartBuilder::on(area)
-        .caption(frame.title, (FONT, 17).into_font().color(&BLACK_INK))
-        .margin(6)
-        .x_label_area_size(40)
-        .y_label_area_size(58)
+        .caption(frame.title, (FONT, title).into_font().color(&BLACK_INK))
+        .margin(margin)
+        .x_label_area_size(if frame.x.is_empty() { 22 } else { axis })
+        .y_label_area_size(if frame.y.is_empty() { 40 } else { 58 })
         .build_cartesian_2d(x, y)?;
     chart
         .configure_mesh()
         .light_line_style(WHITE.mix(0.0))
         .bold_line_style(GRAY.mix(0.25))
         .axis_style(GRAY)
-        .label_style((FONT, 13).into_font().color(&BLACK_INK))
-        .axis_desc_style((FONT, 14).into_font().color(&BLACK_INK))
+        .label_style((FONT, 15).into_font().color(&BLACK_INK))
+        .axis_desc_style((FONT, 16).into_font().color(&BLACK_INK))
         .x_desc(frame.x)
         .y_desc(frame.y)
         .x_labels(8)
-        .y_labels(7)
+        .y_labels(labels)
         .x_label_formatter(&|value| short(*value))
         .y_label_formatter(&|value| short(*value))
         .draw()?;
@@ -104,7 +109,12 @@ where
         };
         if !name.is_empty() {
             series.label(name).legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(3))
+                let (key, style) = ([(x, y), (x + 18, y)], colour.stroke_width(3));
+                if dashed {
+                    DashedPathElement::new(key, 4, 3, style).into_dyn()
+                } else {
+                    PathElement::new(key, style).into_dyn()
+                }
             });
         }
     }
@@ -116,7 +126,7 @@ where
             .legend_area_size(24)
             .background_style(WHITE.mix(0.85))
             .border_style(GRAY.mix(0.5))
-            .label_font((FONT, 13).into_font().color(&BLACK_INK))
+            .label_font((FONT, 15).into_font().color(&BLACK_INK))
             .draw()?;
     }
     Ok(())

@@ -53,10 +53,10 @@ async fn each_row_of_a_server_has_its_verdict() {
 }
 
 #[tokio::test]
-async fn an_overload_sets_the_base_of_the_delays() {
+async fn an_overload_sets_twice_the_base_of_the_delays() {
     within(async {
         let overloaded = ["SystemOverloadedError", "RetryableError"];
-        for (hint, base) in [(None, 100), (Some(250_i64), 250)] {
+        for (hint, base) in [(None, 200), (Some(250_i64), 500)] {
             let failed = command(move || {
                 let mut answer = refusal(462, &overloaded);
                 answer.extend(hint.map(|hint| ("baseBackoffMS".to_owned(), hint.into())));

@@ -1,0 +1,8 @@
+//! What the guide shows is so: its wrong and mended programs, its lines of the log and its settings.
+
+mod log;
+mod operating;
+mod page;
+mod settings;
+mod warnings;
+mod wrong;

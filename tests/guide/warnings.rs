@@ -1,0 +1,174 @@
+//! Every line that the core writes at WARN.
+
+use std::future::{pending, ready};
+use std::time::Duration;
+
+use futures_util::{FutureExt, TryStreamExt, stream};
+use resile::classify::{Always, ClassifyExt, Cut};
+use resile::fleet::State;
+use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
+use resile::{
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
+    Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+};
+
+use crate::log;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const TWICE: RetryPolicy = RetryPolicy::new().with_attempts(2);
+
+fn feed() -> Upstream {
+    Upstream::new("feed")
+}
+
+/// Returns all lines.
+pub(crate) fn all() -> Vec<String> {
+    log::of(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            ends_of_calls().await;
+            Box::pin(parts()).await;
+            limits_and_fleet().await;
+        });
+    })
+}
+
+/// Makes a call that fails under the policy.
+async fn fails(policy: RetryPolicy<impl Classify<&'static str>>) {
+    retry(|_| ready(Err::<(), _>("down")), policy, Never).on(&feed()).await.unwrap_err();
+}
+
+/// Each attempt hangs and is cut after a second.
+async fn hangs(policy: RetryPolicy<impl Classify<&'static str>>) {
+    let policy = policy.with_attempt_timeout(SECOND);
+    let hang = |_| pending::<Result<(), &str>>();
+    retry(hang, policy, Never).on(&feed()).await.unwrap_err();
+}
+
+/// A classifier that knows what to do with the first attempt only.
+struct FirstOnly(std::cell::Cell<bool>, Option<Verdict>);
+
+impl Classify<&'static str> for FirstOnly {
+    fn classify(&self, _: &&'static str) -> Option<Verdict> {
+        if self.0.replace(true) { self.1 } else { Some(Verdict::transient()) }
+    }
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        None
+    }
+}
+
+fn then(verdict: Option<Verdict>) -> FirstOnly {
+    FirstOnly(std::cell::Cell::new(false), verdict)
+}
+
+async fn ends_of_calls() {
+    fails(TWICE).await;
+    fails(TWICE.with_backoff(Backoff::none())).await;
+    fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
+    hangs(TWICE.with_total_timeout(SECOND)).await;
+    fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
+    fails(TWICE.with_classifier(then(None))).await;
+    fails(TWICE.with_classifier(waits(3600))).await;
+    // The second attempt hangs.
+    let policy = TWICE.with_attempt_timeout(SECOND).with_classifier(then(None));
+    let call = |attempt: Attempt| async move {
+        if attempt.is_first() { Err::<(), _>("down") } else { pending().await }
+    };
+    retry(call, policy.with_attempts(3), Never).on(&feed()).await.unwrap_err();
+
+    let small = feed().with_quota(Quota::new().with_tokens(Rate::per_second(1).with_burst(1)));
+    let call = retry(|_| ready(Ok::<(), &str>(())), TWICE, Never).on(small.at_cost(Cost::input(2)));
+    call.await.unwrap_err();
+
+    let down = |_| ready(Err::<(), _>("down"));
+    hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let none = |_: resile::fallback::Alternative<'_, u8>| ready(Err::<(), _>("down"));
+    fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+
+    let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
+    let call = retry_stream(open, TWICE, Never).on("feed");
+    call.try_collect::<Vec<_>>().await.unwrap_err();
+
+    let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
+    retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
+}
+
+/// The upstream asks for a wait of so many seconds.
+fn waits(seconds: u64) -> impl Classify<&'static str> {
+    let wait = Duration::from_secs(seconds);
+    (move |_: &&str| Verdict::transient().after(wait)).cut_is(Verdict::transient())
+}
+
+async fn parts() {
+    let upstream = feed().with_budget(Budget::new().with_capacity(0));
+    retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+
+    let breaker = || Breaker::new().without_consecutive().without_failure_rate();
+    let breakers = [
+        breaker().with_consecutive(1),
+        breaker().with_failure_rate(0.5, 1),
+        breaker().with_slow_rate(SECOND, 0.5, 1),
+    ];
+    for breaker in breakers {
+        let upstream = feed().with_breaker(breaker);
+        let admitted = upstream.try_admit().unwrap();
+        tokio::time::sleep(SECOND * 2).await;
+        admitted.settle(&Verdict::transient());
+        tokio::time::sleep(SECOND * 60).await;
+        for _ in 0..5 {
+            if let Ok(probe) = upstream.try_admit() {
+                probe.settle(&Verdict::transient());
+            }
+        }
+    }
+    drop(feed().with_breaker(Breaker::new()).isolate());
+
+    let upstream = feed().with_cooldown(Cooldown::new());
+    upstream.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND));
+
+    let upstream = feed().with_bulkhead(Bulkhead::new(1));
+    let _first = upstream.try_admit().unwrap();
+    assert!(upstream.admit(Never).now_or_never().is_none());
+
+    for is_shadow in [false, true] {
+        let quota = Quota::new().with_requests(Rate::per_minute(1).with_burst(1));
+        let upstream = feed().with_quota(quota.with_shadow(is_shadow));
+        for _ in 0..2 {
+            let call = upstream.call(ready(Ok::<_, &str>(())), Always);
+            let _ = call.with_total_timeout(SECOND).await;
+        }
+    }
+}
+
+async fn limits_and_fleet() {
+    for learning in [Learning::Off, Learning::Lower] {
+        let quota = Quota::new().with_tokens(Rate::per_minute(600)).with_learning(learning);
+        let upstream = feed().with_quota(quota);
+        let limit = Limit::of(300, Some(SECOND * 60));
+        upstream.try_admit().unwrap().learn(Limits::new().with(Dimension::Tokens, limit));
+    }
+    // The upstream refuses half of what the quota allows.
+    let upstream = feed().with_quota(Quota::new().with_requests(Rate::per_second(100)));
+    for call in 0.. {
+        if upstream.quota_rate(Dimension::Requests).unwrap().count() < 50 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let Ok(admitted) = upstream.try_admit() else { continue };
+        if call % 2 == 0 {
+            admitted.settle(&Verdict::throttled());
+        } else {
+            admitted.succeeded();
+        }
+    }
+
+    let upstream = feed();
+    let shared = upstream.share().unwrap();
+    shared.report(State::Shared, 3);
+    shared.report(State::Safe, 3);
+}
