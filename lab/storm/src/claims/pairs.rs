@@ -16,8 +16,6 @@
 //! requests, a throttle counts refusals but no timeouts, and an adaptive timeout sends them sooner.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
@@ -31,8 +29,8 @@ use resile::{
 };
 
 use super::Published::{AtLeast, AtMost};
+use super::shock::{SHOCK, SHOCKS, SLOTS, Server, Shock, TAKES};
 use super::sim::{Series, drive_arrivals, on_all_cores, seconds, seeded};
-use super::slots::Service;
 use super::{Check, Progress, Size};
 
 /// The parts. `retry` and `hedge` are those of a call, the others those of an upstream.
@@ -41,71 +39,21 @@ pub const PARTS: [&str; 9] =
 const RETRY: usize = 0;
 const HEDGE: usize = 1;
 
-const SLOTS: usize = 10;
-const QUEUE: usize = 200;
-const TAKES: f64 = 0.1;
 /// The calls in a second: 70 % and 85 % of what the server can do.
 const RATES: [f64; 2] = [70.0, 85.0];
 const TIMEOUT: Duration = Duration::from_secs(1);
 const IN_ALL: Duration = Duration::from_secs(5);
 /// The time until a refusal arrives.
 const REFUSES: Duration = Duration::from_millis(1);
-/// The seconds of the shock.
-const SHOCK: Range<usize> = 20..30;
 /// The seconds within which a pair must recover.
 const SOON: f64 = 30.0;
 /// The time is longer with a quota, whose line empties slowly.
 const IN_LINE: f64 = 90.0;
 
-/// A shock.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Shock {
-    Standstill,
-    Slow,
-}
-
-const SHOCKS: [Shock; 2] = [Shock::Standstill, Shock::Slow];
-
 /// The failures of an attempt.
 #[derive(Debug, thiserror::Error)]
 #[error("overloaded")]
 struct Overloaded;
-
-/// A server with slots and a bounded queue. It knows only the times at which its slots get free.
-struct Server {
-    shock: Shock,
-    /// The time at which each slot is free, for the requests that it has taken.
-    free: Vec<Duration>,
-    /// The starts of the requests that wait.
-    starts: VecDeque<Duration>,
-}
-
-impl Server {
-    /// Takes a request. Returns the time until its answer. `None` if the queue is full.
-    fn take(&mut self, now: Duration, rng: &mut ChaCha8Rng) -> Option<Duration> {
-        while self.starts.front().is_some_and(|&start| start <= now) {
-            self.starts.pop_front();
-        }
-        if self.starts.len() >= QUEUE {
-            return None;
-        }
-        let slot = self.free.iter_mut().min().expect("a server has slots");
-        let start = now.max(*slot);
-        let shocked = SHOCK.contains(&(start.as_secs() as usize));
-        let start = if shocked && self.shock == Shock::Standstill {
-            Duration::from_secs(SHOCK.end as u64)
-        } else {
-            start
-        };
-        let takes = if shocked && self.shock == Shock::Slow { 10.0 * TAKES } else { TAKES };
-        let end = start + Service::Exponential.draw(takes, rng);
-        *slot = end;
-        if start > now {
-            self.starts.push_back(start);
-        }
-        Some(end.saturating_sub(now))
-    }
-}
 
 struct Scene {
     parts: [bool; PARTS.len()],
@@ -186,11 +134,7 @@ fn run(parts: [bool; PARTS.len()], rate: f64, shock: Shock, end: usize, seed: u6
     let scene = Scene {
         parts,
         upstream: upstream(parts, &timer),
-        server: RefCell::new(Server {
-            shock,
-            free: vec![Duration::ZERO; SLOTS],
-            starts: VecDeque::new(),
-        }),
+        server: RefCell::new(Server::new(shock)),
         rng: RefCell::new(seeded(!seed)),
         good: RefCell::new(Series::new(end as u64)),
         timer,
