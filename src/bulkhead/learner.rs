@@ -15,7 +15,7 @@ pub(super) struct Learner {
     pub(super) samples: AtomicU64,
     /// The number of attempts that end the round.
     pub(super) wanted: AtomicU64,
-    /// The same of the attempts that a limit of their call cut.
+    /// The attempts that a limit of their call cut, with the sum of their latencies.
     pub(super) cut: AtomicU64,
     /// The mean latency of the answers of the latest round with one, in nanoseconds. 0 before.
     usual: AtomicU64,

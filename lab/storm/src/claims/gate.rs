@@ -1,4 +1,4 @@
-//! What limits the attempts of one client: a bulkhead of the crate, or the algorithm of another
+//! The limiter of one client: a bulkhead of the crate, or the algorithm of another
 //! library.
 
 use std::time::Duration;

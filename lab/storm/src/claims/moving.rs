@@ -12,7 +12,7 @@ use super::sim::on_all_cores;
 use super::slots::{Run, Scene, Service, run};
 use super::{Check, Progress, Size};
 
-/// What changes.
+/// The change that a learned limit must follow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     /// For 200 ms 3 times the load that the server bears, then for 200 ms 0.6 times.
@@ -84,7 +84,7 @@ pub struct Line {
     change: Change,
     service: Service,
     learned: Vec<Run>,
-    /// The same arrivals under the best fixed limit.
+    /// The runs of the best fixed limit with the same arrivals.
     fixed: Vec<Run>,
 }
 
