@@ -185,7 +185,7 @@ pub const CLAIMS: [Claim; 20] = [
         advice: "Set fixed limits if many clients load a server that never refuses, or let that server refuse.",
         run: |size, progress| {
             let lines = claims::crowd::measure(size, progress);
-            Outcome::of(claims::crowd::checks(&lines), None)
+            Outcome::of(claims::crowd::checks(&lines, size), None)
                 .with_table(claims::crowd::table(&lines))
         },
     },
@@ -230,8 +230,8 @@ pub const CLAIMS: [Claim; 20] = [
     Claim {
         name: "pairs",
         title: "20  Pairs of parts after a shock",
-        shows: "Each pair with a budget, a breaker or a learned limit recovers from a shock, and a retry or a hedge without one may stay down for ever.",
-        advice: "Never retry or hedge without one of these three.",
+        shows: "A retry or a hedge may keep a server down after a shock, and a pair with a budget or a learned limit recovers within half a minute.",
+        advice: "Never retry without a budget, a breaker or a learned bulkhead, and never hedge without a budget or a learned bulkhead.",
         run: |size, progress| {
             let pairs = claims::pairs::measure(size, progress);
             Outcome::of(claims::pairs::checks(&pairs), None)

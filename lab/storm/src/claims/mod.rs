@@ -40,6 +40,7 @@ mod peers;
 pub mod priority;
 pub mod quota;
 pub mod ramp;
+mod shock;
 pub mod sim;
 pub mod slots;
 pub mod storm;

@@ -102,13 +102,12 @@ pub fn measure(size: Size, progress: Progress<'_>) -> Vec<Line> {
             .then(|| one(change, Way::Fixed(SLOTS as u32), service, seed));
         (one(change, Way::Learned, service, seed), fixed)
     });
-    let line = |(&(change, service), runs): (&(Change, Service), &[(Run, Option<Run>)])| Line {
-        change,
-        service,
-        learned: runs.iter().map(|run| run.0.clone()).collect(),
-        fixed: runs.iter().filter_map(|run| run.1.clone()).collect(),
+    let mut runs = runs.into_iter();
+    let line = |&(change, service): &(Change, Service)| {
+        let (learned, fixed): (Vec<_>, Vec<_>) = runs.by_ref().take(seeds).unzip();
+        Line { change, service, learned, fixed: fixed.into_iter().flatten().collect() }
     };
-    models.iter().zip(runs.chunks(seeds)).map(line).collect()
+    models.iter().map(line).collect()
 }
 
 impl Line {

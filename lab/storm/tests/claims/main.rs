@@ -11,17 +11,14 @@ mod verdicts;
 use storm::catalogue::CLAIMS;
 use storm::claims::{self, Check, Size, Verdict};
 
-/// A reader learns from each claim what it shows and what to do: one sentence each, and no sentence
-/// twice.
+/// A reader learns from each claim what it shows and what to do. No two claims say the same.
 #[test]
-fn each_claim_has_two_sentences() {
+fn each_claim_says_what_it_shows_and_what_to_do() {
     let mut seen = std::collections::BTreeSet::new();
     for claim in &CLAIMS {
-        for sentence in [claim.shows, claim.advice] {
-            let words = sentence.split(' ').count();
-            let is_one = sentence.find(". ").is_none() && sentence.ends_with('.');
-            assert!((4..=32).contains(&words) && is_one, "{}: {sentence}", claim.name);
-            assert!(seen.insert(sentence), "{}: {sentence}", claim.name);
+        for text in [claim.shows, claim.advice] {
+            assert!((4..=60).contains(&text.split(' ').count()), "{}: {text}", claim.name);
+            assert!(text.ends_with('.') && seen.insert(text), "{}: {text}", claim.name);
         }
     }
 }
@@ -108,7 +105,7 @@ claim!(
     |size| { claims::moving::checks(&claims::moving::measure(size, NO_PROGRESS)) }
 );
 claim!(many_clients_learn_their_shares, many_clients_learn_their_shares_in_full, |size| {
-    claims::crowd::checks(&claims::crowd::measure(size, NO_PROGRESS))
+    claims::crowd::checks(&claims::crowd::measure(size, NO_PROGRESS), size)
 });
 claim!(a_hint_freezes_no_limit, a_hint_freezes_no_limit_in_full, |size| {
     claims::freeze::checks(&claims::freeze::measure(size, NO_PROGRESS))

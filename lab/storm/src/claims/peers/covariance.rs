@@ -59,9 +59,10 @@ impl Peer for Covariance {
         (self.began, self.in_flight) = (ended.now, 0.0);
         self.samples.clear();
         let step = self.limit.log10().floor().max(1.0);
-        if self.windows % RESETS == 0 && self.windows > 0 && covariance < 0.0 {
+        let resets = self.windows.is_multiple_of(RESETS);
+        if resets && self.windows > 0 && covariance < 0.0 {
             self.limit *= 0.9;
-        } else if self.windows % RESETS == 0 {
+        } else if resets {
             self.target = latency;
         }
         self.windows += 1;
