@@ -223,7 +223,7 @@ chapter! {
 
 chapter! {
     cookbook ["serde"] [
-        "crate::retry()" "crate::Upstream::call" "crate::Budget" "crate::Breaker" "crate::Cooldown"
+        "crate::retry()" "crate::Upstream::call" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Throttle"
         "crate::Bulkhead" "crate::Quota" "crate::hedge()" "crate::fallback()" "#which-part"
     ]
     include_str!("../docs/guide/cookbook.md"),

@@ -125,7 +125,7 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 12] = [
+const NO_WARNINGS: [&str; 13] = [
     "quota too ",
     "and uses the reported limit",
     "so the rest is not used: raise the setting if you need more",
@@ -133,6 +133,7 @@ const NO_WARNINGS: [&str; 12] = [
     "no further attempt is allowed",
     "the retry budget is spent",
     "the circuit breaker is open",
+    "the throttle refuses while the upstream refuses too many attempts",
     "the bulkhead or the queue is full",
     "no alternatives left",
     "cancelled",

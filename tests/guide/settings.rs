@@ -127,8 +127,12 @@ fn the_file_has_every_setting() {
             count += 1;
             // A map of its own, or the same map of the other upstream.
             let last = map.last().unwrap();
+            let is_upstream =
+                |map: &[String]| ["weather", "model"].map(|it| map == [it]).contains(&true);
             let has = settings.iter().any(|it| {
-                let is_there = it.map.last() == Some(last) && it.name == name;
+                let is_same =
+                    it.map.last() == Some(last) || is_upstream(&map) && is_upstream(&it.map);
+                let is_there = is_same && it.name == name;
                 let is_map = it.map.len() > 1 && it.map.last().is_some_and(|it| it == name);
                 is_there || is_map
             });

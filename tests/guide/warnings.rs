@@ -9,7 +9,7 @@ use resile::fleet::State;
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 
 use crate::log;
@@ -130,6 +130,11 @@ async fn parts() {
 
     let upstream = feed().with_cooldown(Cooldown::new());
     upstream.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND));
+
+    let upstream = feed().with_throttle(Throttle::new());
+    while let Ok(admission) = upstream.try_admit() {
+        admission.settle(&Verdict::throttled());
+    }
 
     let upstream = feed().with_bulkhead(Bulkhead::new(1));
     let _first = upstream.try_admit().unwrap();

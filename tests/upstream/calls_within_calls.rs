@@ -17,8 +17,8 @@ use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::{
     AdaptiveTimeout, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, GaveUp,
-    HedgePolicy, Quota, ResilienceExt, RetryPolicy, Run, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    HedgePolicy, Quota, ResilienceExt, RetryPolicy, Run, Throttle, Upstream, Verdict, fallback,
+    hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +120,10 @@ fn host(name: &'static str, timer: &ManualTimer, permits: u32) -> Host {
     for _ in 0..TOKENS {
         assert!(budget.withdraw());
     }
-    Upstream::new(name)
+    // A busy upstream refuses each attempt, and its throttle would refuse some of them by chance.
+    let upstream = Upstream::new(name);
+    let upstream = if name == BUSY { upstream } else { upstream.with_throttle(Throttle::new()) };
+    upstream
         .with_budget(budget)
         .with_breaker(Breaker::new().without_consecutive().with_failure_rate(1.0, 1_000))
         .with_cooldown(Cooldown::new())

@@ -32,8 +32,8 @@ fn classify(llm: &Classifier, error: &ClientError) -> Option<Verdict> {
 
 /// One attempt.
 async fn ask(model: &Gemini, question: &str) -> Result<String, ClientError> {
-    let request = model.generate_content().with_user_message(question);
-    Ok(request.execute().await?.text())
+    let request = model.create_interaction().with_text(question);
+    Ok(request.execute().await?.output_text())
 }
 
 #[tokio::main]

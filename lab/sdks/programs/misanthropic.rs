@@ -1,4 +1,5 @@
 use std::error::Error as _;
+use std::num::NonZero;
 use std::time::SystemTime;
 
 use misanthropic::client::Error;
@@ -15,7 +16,7 @@ fn failure(error: &Error) -> Option<Failure> {
         Error::Anthropic(error) => {
             let body = json!({ "error": error }).to_string();
             let reply = Reply::new(body.as_bytes());
-            let status = error.status().map(|status| status.get());
+            let status = error.status().map(NonZero::get);
             let reply = status.map_or(reply, |it| reply.with_status(it));
             Some(reply.classify(SystemTime::now()))
         }

@@ -19,8 +19,9 @@ fn failure(error: &anyhow::Error) -> Option<Failure> {
         }
         _ => error.as_ref(),
     };
-    let chain = std::iter::successors(Some(error), |error| (*error).source());
-    match chain.filter_map(|error| error.downcast_ref::<HttpError>()).next() {
+    let mut chain =
+        std::iter::successors(Some(error), |error| (*error).source());
+    match chain.find_map(|error| error.downcast_ref::<HttpError>()) {
         // A 429 or a 5xx, with its hint and without its body.
         Some(HttpError::HttpStatus(refusal)) => {
             let hint = refusal

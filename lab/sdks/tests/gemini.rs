@@ -5,8 +5,8 @@ use resile_sdks::{Answer, TIMEOUT, answer, case, cases, check_all, check_refused
 
 include!("../programs/gemini.rs");
 
-const GOOD: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"a scarf"}]},
-    "finishReason":"STOP"}]}"#;
+const GOOD: &str = r#"{"id":"i","status":"completed","steps":[
+    {"type":"model_output","content":[{"type":"text","text":"a scarf"}]}]}"#;
 
 async fn ask_at(base: String) -> Result<String, ClientError> {
     let http = reqwest_0_12::Client::builder().no_proxy().timeout(TIMEOUT);
@@ -19,8 +19,8 @@ fn good() -> Answer {
     answer("200 OK", &[], GOOD)
 }
 
-/// The SDK keeps the status and the body of a refusal, but not its headers. An error inside a good
-/// answer is an answer without words to it.
+/// The SDK keeps the status and the body of a refusal, but not its headers. It leaves an error
+/// inside a good answer to its reader.
 #[tokio::test]
 async fn failures_are_classified_by_what_is_kept() {
     let lost = ["told", "inside", "quota inside", "other JSON", "garbage", "other page"];

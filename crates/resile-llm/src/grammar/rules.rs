@@ -92,9 +92,8 @@ pub(super) fn other<'m>(
     text: impl FnOnce() -> &'m str,
 ) -> Option<Said> {
     let of = |kind, rule| Some(Said { kind, scope: None, rule });
-    if OURS.meets(status)
-        && let Some((kind, rule)) = request(said, all, status, text)
-    {
+    let request = if OURS.meets(status) { request(said, all, status, text) } else { None };
+    if let Some((kind, rule)) = request {
         return of(kind, rule);
     }
     let is_crowd = said & LOAD != 0 && all & (RATE | MINUTE | PROMPT | PERIODS) == 0;

@@ -9,7 +9,7 @@ use resile::observe::Metrics;
 use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, Quota, RetryPolicy,
-    Upstream, Verdict, hedge, retry,
+    Throttle, Upstream, Verdict, hedge, retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -78,6 +78,11 @@ async fn strains() {
     call(&upstream().with_cooldown(Cooldown::new())).await;
     call(&upstream().with_bulkhead(Bulkhead::new(1))).await;
     call(&upstream().with_quota(Quota::new().with_requests(Rate::per_second(1)))).await;
+    call(&upstream().with_bulkhead(Bulkhead::learned(20))).await; // a refusal lowers its limit
+    let overloaded = upstream().with_throttle(Throttle::new());
+    while let Ok(admission) = overloaded.try_admit() {
+        admission.settle(&Verdict::throttled());
+    }
 }
 
 async fn hedges() {
