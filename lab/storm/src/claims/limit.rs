@@ -3,8 +3,8 @@
 //! The server has 50 slots, and a call takes it 50 ms. For ten minutes it gets 2 or 1.2 times as many
 //! calls as it can bear. Nothing is set but a most of 1,000.
 //!
-//! The algorithms of the others are from their sources, those of Cinnamon from its publications. The
-//! sentence of Uber is that its target was "ever drifting" before it looked at the covariance.
+//! The algorithms of the others are from their sources. That of Cinnamon is not open, so its model has
+//! what its authors tell of it (Gavrilenko and Thomsen 2023), and the steps of failsafe-go.
 
 use super::Published::{AtLeast, AtMost, Below, Between};
 use super::gate::Way;
