@@ -52,7 +52,9 @@ chapter! {
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
         "crate::classify::Over::new" "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
-        "crate::RetryPolicy::contention"
+        "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
+        "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
+        "crate::GaveUp::is_in_doubt"
     ]
     include_str!("../docs/guide/classifying.md")
 }
