@@ -125,6 +125,9 @@ impl Event<'_> {
     ) -> fmt::Result {
         let gauges = &self.gauges;
         match by {
+            HeldBy::Budget if limit == Some(0) => {
+                f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
+            }
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
                 write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;

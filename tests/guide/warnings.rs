@@ -105,8 +105,12 @@ fn waits(seconds: u64) -> impl Classify<&'static str> {
 }
 
 async fn parts() {
-    let upstream = feed().with_budget(Budget::new().with_capacity(0));
-    retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+    for capacity in [0, 1] {
+        let upstream = feed().with_budget(Budget::new().with_capacity(capacity));
+        for _ in 0..2 {
+            retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+        }
+    }
 
     let breaker = || Breaker::new().without_consecutive().without_failure_rate();
     let breakers = [
