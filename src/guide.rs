@@ -75,7 +75,8 @@ chapter! {
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
 "crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
         "crate::RetryPolicy::aws" "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
-        "crate::Keyed" "crate::Upstream::call" "#parts" "#limit" "#collapse" "#storm" "#fleet"
+        "crate::RetryPolicy::contention" "crate::Keyed" "crate::Upstream::call" "#parts" "#limit"
+        "#collapse" "#storm" "#fleet"
     ]
     include_str!("../docs/guide/load.md"),
     "",
@@ -264,7 +265,7 @@ chapter! {
     operating ["metrics" "stream"] [
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
-        "crate::observe::Metrics"
+        "crate::observe::Metrics" "crate::GaveUp::is_in_doubt"
     ]
     include_str!("../docs/guide/operating.md")
 }

@@ -71,7 +71,7 @@ impl fmt::Display for Event<'_> {
                     (None, Some(no_room)) => write!(f, ", {no_room}")?,
                     _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
                     _ if !reason.is_evident(failure.cut) => {
-                        write!(f, ", {}", reason.in_words(failure.verdict))?;
+                        write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
                     }
                     _ => {}
                 }
