@@ -52,7 +52,9 @@ chapter! {
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
         "crate::classify::Over::new" "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
-        "crate::RetryPolicy::contention"
+        "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
+        "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
+        "crate::GaveUp::is_in_doubt"
     ]
     include_str!("../docs/guide/classifying.md")
 }
@@ -73,7 +75,8 @@ chapter! {
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
 "crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
         "crate::RetryPolicy::aws" "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
-        "crate::Keyed" "crate::Upstream::call" "#parts" "#limit" "#collapse" "#storm" "#fleet"
+        "crate::RetryPolicy::contention" "crate::Keyed" "crate::Upstream::call" "#parts" "#limit"
+        "#collapse" "#storm" "#fleet"
     ]
     include_str!("../docs/guide/load.md"),
     "",
@@ -262,7 +265,7 @@ chapter! {
     operating ["metrics" "stream"] [
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
-        "crate::observe::Metrics"
+        "crate::observe::Metrics" "crate::GaveUp::is_in_doubt"
     ]
     include_str!("../docs/guide/operating.md")
 }

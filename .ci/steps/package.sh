@@ -123,7 +123,7 @@ members_on_minimum() {
     "$@" test --quiet --locked --all-features --lib -p resile-tower --test tower
 }
 
-# Leaves out what these tests do not need: pictures, progress bars, benches and TLS. Leaves out what
+# Leaves out what these tests do not need: pictures, progress bars and benches. Leaves out what
 # the minimum Rust cannot build: some clients, and the tests on servers.
 few_dependencies() {
     awk '
@@ -132,7 +132,6 @@ few_dependencies() {
         table == "[dependencies]" && /^(async-nats|aws-smithy-.*|kube-client|lapin|mongodb|opendal-core|recoverable|rmcp|sqlx) =/ { next }
         table == "[workspace]" && /resile-clients\/tests\/servers/ { next }
         table == "[dev-dependencies]" && /^(criterion|indicatif|lexopt|plotters) =/ { next }
-        table == "[dev-dependencies]" && /^reqwest =/ { sub(/, features = .*\]/, "") }
         table == "[[bench]]" { next }
         { print }
     '

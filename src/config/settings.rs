@@ -1,8 +1,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::place::Place;
 
@@ -129,18 +129,7 @@ impl<'de, T: Settings> Visitor<'de> for Reader<'_, T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T::Made, A::Error> {
         let (mut settings, mut names) = (T::start(), Vec::new());
-        while let Some(name) = map.next_key::<String>()? {
-            let Some(&known) = T::NAMES.iter().find(|known| **known == name) else {
-                if self.around.is_none() {
-                    return Err(A::Error::unknown_field(&name, T::NAMES));
-                }
-                let right = match T::NAMES {
-                    [] => ", expected none".to_owned(),
-                    [name] => format!(", expected `{name}`"),
-                    names => format!(", expected one of `{}`", names.join("`, `")),
-                };
-                return Err(self.fault("unknown field", &name, &right));
-            };
+        while let Some(known) = map.next_key_seed(Name(self))? {
             if names.contains(&known) {
                 return Err(self.fault("duplicate field", known, ""));
             }
@@ -148,6 +137,30 @@ impl<'de, T: Settings> Visitor<'de> for Reader<'_, T> {
             settings.set(Place { name: known, around: self.around.as_ref() }, &mut map)?;
         }
         settings.finish(&Found { around: self.around, names })
+    }
+}
+
+/// The name of the next setting. A format that knows where the name stands adds this place to the
+/// error of an unknown one, because the error is raised while the name is read.
+struct Name<'a, T>(Reader<'a, T>);
+
+impl<'de, T: Settings> DeserializeSeed<'de> for Name<'_, T> {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if let Some(known) = T::NAMES.iter().find(|known| **known == name) {
+            return Ok(known);
+        }
+        if self.0.around.is_none() {
+            return Err(D::Error::unknown_field(&name, T::NAMES));
+        }
+        let right = match T::NAMES {
+            [] => ", expected none".to_owned(),
+            [name] => format!(", expected `{name}`"),
+            names => format!(", expected one of `{}`", names.join("`, `")),
+        };
+        Err(self.0.fault("unknown field", &name, &right))
     }
 }
 

@@ -70,11 +70,14 @@ where
         slots: impl Iterator<Item = usize>,
         reason: StopReason,
     ) -> GaveUp<E> {
-        if reason != StopReason::Deadline {
-            return self.close(reason, None);
-        }
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
+        if reason != StopReason::Deadline {
+            let in_doubt = verdict.is_in_doubt(Some(cut)) && self.attempts() > 0;
+            let mut gave_up = self.close(reason, None);
+            gave_up.note_doubt(in_doubt);
+            return gave_up;
+        }
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
@@ -106,14 +109,18 @@ where
     ) -> GaveUp<E> {
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && self.attempts() > 0;
+        let mut in_doubt = verdict.is_some_and(|verdict| verdict.is_in_doubt(cut));
         let last = if is_unknown && reason != StopReason::Unclassified {
             let dropped = classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline);
             let unknown = Verdict::transient().with_health(Health::Unknown);
-            Some(if dropped.is_again() { unknown } else { unknown.not_again() })
+            in_doubt = !dropped.is_again();
+            Some(if in_doubt { unknown.not_again() } else { unknown })
         } else {
+            in_doubt |= is_unknown;
             verdict
         };
         let mut facts = self.engine.close(reason, cut, retry_after);
+        facts.in_doubt = in_doubt;
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
         let Facts { attempts, elapsed, retry_after, too_large, no_room, .. } = facts;
@@ -171,6 +178,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             verdict: None,
             is_floor: false,
             cut,
+            in_doubt: false,
             upstream: self.guard.target.owned_name(),
         }
     }

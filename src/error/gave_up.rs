@@ -63,6 +63,7 @@ pub(crate) struct Facts {
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
+    pub(crate) in_doubt: bool,
     pub(crate) upstream: Option<Name>,
 }
 
@@ -154,6 +155,50 @@ impl<E> GaveUp<E> {
         self.0.facts.cut
     }
 
+    /// Returns whether the last request may have been executed and must not be sent again.
+    ///
+    /// Nobody knows the outcome of such a call, so ask the upstream for it before you go on: by the
+    /// number of the booking, or by the key of the row. The value depends on the classifier:
+    ///
+    /// | last attempt | in doubt |
+    /// |---|---|
+    /// | cut, or dropped by its caller or its token, and the classifier forbids a repetition | yes |
+    /// | failed with a verdict that forbids a repetition, and the upstream is failing or throttling: a 500 to a `POST`, a connection lost at `COMMIT` | yes |
+    /// | failed without a verdict: the classifier does not know the error | yes |
+    /// | failed with a verdict that forbids a repetition, and the upstream is healthy: a 404, a row that exists. The error says what happened | no |
+    /// | the same, and the health is unknown: the classifier calls the error final | no |
+    /// | may be sent again: the request was not executed, or a repetition does no harm | no |
+    /// | none was started | no |
+    ///
+    /// If the caller of a [`Run`](crate::Run) drops an attempt after an earlier one failed, the verdict
+    /// on the earlier one counts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::io::Classifier;
+    /// use resile::{Never, RetryPolicy, retry};
+    /// use std::io;
+    ///
+    /// async fn book() -> io::Result<u32> {
+    ///     Err(io::ErrorKind::ConnectionReset.into()) // after the request was sent
+    /// }
+    /// let policy = RetryPolicy::new().with_classifier(Classifier::non_idempotent());
+    /// let gave_up = retry(|_| book(), policy, Never).await.unwrap_err();
+    /// assert!(gave_up.is_in_doubt());
+    /// assert_eq!(
+    ///     gave_up.to_string(),
+    ///     "gave up after 1 attempt, the request may have been executed and must not be sent again",
+    /// );
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        self.0.facts.in_doubt
+    }
+
     /// Returns the last error that an attempt returned.
     #[must_use]
     pub const fn last(&self) -> Option<&E> {
@@ -192,6 +237,11 @@ impl<E> GaveUp<E> {
     #[must_use]
     pub const fn too_large(&self) -> Option<TooLarge> {
         self.0.facts.too_large
+    }
+
+    /// Notes that an attempt in flight may have been executed.
+    pub(crate) fn note_doubt(&mut self, in_doubt: bool) {
+        self.0.facts.in_doubt |= in_doubt;
     }
 
     /// Applies `map` to the error.
@@ -269,6 +319,7 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
             .field("too_large", &self.too_large())
             .field("verdict", &self.verdict())
             .field("cut", &self.cut())
+            .field("in_doubt", &self.is_in_doubt())
             .field("upstream", &self.upstream())
             .field("last", &self.last())
             .finish()
@@ -294,7 +345,7 @@ impl<E> fmt::Display for GaveUp<E> {
                 self.0.facts.no_room.map_or(Ok(()), |no_room| write!(f, ", {no_room}"))?;
             }
             None if self.reason().is_evident(self.cut()) => {}
-            None => write!(f, ", {}", self.reason().in_words(self.verdict()))?,
+            None => write!(f, ", {}", self.reason().in_words(self.verdict(), self.cut()))?,
         }
         if let Some(cut) = self.cut() {
             write!(f, " (last failure: {cut})")?;

@@ -22,7 +22,8 @@ use crate::verdict::{Cut, Health, Verdict};
 ///
 /// * [`Failing`](Health::Failing): the server failed (5xx, no answer), even if the request must not
 ///   be sent again, so a breaker sees the failures of `POST`s.
-/// * [`Healthy`](Health::Healthy): the answer is not a failure of the server (404, 401, 501).
+/// * [`Healthy`](Health::Healthy): the answer is not a failure of the server (404, 401, 501, or a
+///   body that does not fit the type of the program).
 /// * [`Throttling`](Health::Throttling): 429, and 503 or 403 with `Retry-After`. A 429 and a 403
 ///   are [limits of the caller](Verdict::is_own_limit), while a 503 is an overload by all callers.
 ///
@@ -185,6 +186,11 @@ impl Classifier {
     }
 }
 
+/// Returns the verdict on an answer that arrived in full and that the program does not understand.
+pub(super) const fn not_understood() -> Verdict {
+    Verdict::fatal().with_health(Health::Healthy)
+}
+
 /// Has no opinion on a request that could not be built or was redirected too often.
 impl Classify<Failure> for Classifier {
     fn classify(&self, failure: &Failure) -> Option<Verdict> {
@@ -193,6 +199,7 @@ impl Classify<Failure> for Classifier {
             Outcome::NotSent => self.not_sent(),
             Outcome::Unanswered => self.unanswered(),
             Outcome::Cut => self.unanswered().on_cut(),
+            Outcome::NotUnderstood => not_understood(),
             Outcome::Impossible => return None,
         })
     }
@@ -201,7 +208,8 @@ impl Classify<Failure> for Classifier {
         Some(self.unanswered())
     }
 
-    /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`.
+    /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
+    /// answer that the program does not understand is `decode`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
         let word = match failure.outcome() {
             Outcome::Refused(refused) => {
@@ -210,6 +218,7 @@ impl Classify<Failure> for Classifier {
             Outcome::NotSent => "connect",
             Outcome::Unanswered => "no_answer",
             Outcome::Cut => "timeout",
+            Outcome::NotUnderstood => "decode",
             Outcome::Impossible => return None,
         };
         Some(Cow::Borrowed(word))

@@ -18,13 +18,14 @@ const SHOWN: usize = 200;
 #[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
 #[cfg_attr(not(feature = "reqwest"), doc = "[`http::error_for_status`]: crate#features")]
 #[doc = ""]
-/// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer.
+/// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer or if the program
+/// does not understand the answer.
 ///
 /// This is the error type for an operation over HTTP, and [`Classifier`](super::Classifier)
 /// classifies it with the wait of the answer's `Retry-After`. Use [`http::error_for_status`] for
 /// `reqwest`, and [`check`](Self::check) for other clients. A `reqwest::Error` is converted by `?`.
-/// For the errors of another client use [`unanswered`](Self::unanswered) and
-/// [`not_sent`](Self::not_sent).
+/// For the errors of another client use [`unanswered`](Self::unanswered),
+/// [`not_sent`](Self::not_sent) and [`not_understood`](Self::not_understood).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
 /// answer:" and the innermost cause. It shows at most 200 characters of the body and escapes
@@ -74,6 +75,8 @@ pub(super) enum Outcome {
     Unanswered,
     /// A limit of the operation cut the request, which may have reached the server.
     Cut,
+    /// The whole answer arrived, but the program cannot read it.
+    NotUnderstood,
     /// No request of this kind gets an answer.
     #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
     Impossible,
@@ -110,6 +113,14 @@ impl Failure {
         Self::caused(Outcome::NotSent, cause.into())
     }
 
+    /// Creates a failure of a request whose whole answer arrived, but the program cannot read it:
+    /// the JSON has another form than the type. No request is sent again, because the next answer
+    /// has the same form. The server is healthy and may have executed the request.
+    #[must_use]
+    pub fn not_understood(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::caused(Outcome::NotUnderstood, cause.into())
+    }
+
     pub(super) fn refused(refused: StatusError, body: &[u8]) -> Self {
         let (outcome, body) = (Outcome::Refused(refused), text(body));
         Self(Box::new(Inner { outcome, body, source: None }))
@@ -124,7 +135,8 @@ impl Failure {
         self.0.outcome
     }
 
-    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer.
+    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, or
+    /// that the program does not understand the answer.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         match &self.0.outcome {
@@ -212,6 +224,7 @@ impl fmt::Display for Failure {
                 return if body.is_empty() { Ok(()) } else { write!(f, ": {}", Short(body)) };
             }
             Outcome::NotSent => f.write_str("no connection")?,
+            Outcome::NotUnderstood => f.write_str("answer not understood")?,
             Outcome::Unanswered | Outcome::Cut | Outcome::Impossible => f.write_str("no answer")?,
         }
         match self.root() {

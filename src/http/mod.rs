@@ -29,6 +29,7 @@
 //! | 511 Network Authentication Required | no | no | unknown | a network on the way requires a login (RFC 6585 §6): the server never saw the request, and a repetition does not log in |
 //! | any other 5xx | yes | no | failing | treated as 500, as RFC 9110 §15 says |
 //! | any other answer | no | no | healthy | the request is at fault, or there is no failure |
+//! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`] |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
 //!

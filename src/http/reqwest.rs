@@ -2,6 +2,7 @@ use std::borrow::Cow;
 
 use reqwest::{Error, Response};
 
+use super::classifier::not_understood;
 use super::failure::{Outcome, READ};
 use super::{Classifier, Failure, StatusError};
 use crate::classify::Classify;
@@ -74,7 +75,9 @@ async fn start(answer: Response) -> Vec<u8> {
     body.iter().copied().take(READ + 1).collect()
 }
 
-/// Converts an error of `send()` or of reading a body, so `?` works on both. The URL of the error
+/// Converts an error of `send()` or of reading a body, so `?` works on both. A body that `json()`
+/// cannot read is an answer that the program does not [understand](Failure::not_understood), unless
+/// the body broke off. The URL of the error
 /// loses its query, its fragment and its credentials, because they may hold a key.
 ///
 /// An error made by `Response::error_for_status` keeps its status, but it has no `Retry-After`. Use
@@ -93,6 +96,7 @@ impl From<Error> for Failure {
             None if error.is_builder() || error.is_redirect() => Outcome::Impossible,
             None if is_connect(&error) => Outcome::NotSent,
             None if error.is_timeout() => Outcome::Cut,
+            None if is_not_understood(&error) => Outcome::NotUnderstood,
             None => Outcome::Unanswered,
         };
         Self::caused(outcome, error.into())
@@ -114,6 +118,7 @@ impl Classify<Error> for Classifier {
             Some(status) => self.verdict(status, None),
             None if is_connect(error) => self.not_sent(),
             None if error.is_timeout() => self.unanswered().on_cut(),
+            None if is_not_understood(error) => not_understood(),
             None => self.unanswered(),
         })
     }
@@ -122,13 +127,14 @@ impl Classify<Error> for Classifier {
         Some(self.unanswered())
     }
 
-    /// Returns the status, such as "503", or `connect`, `timeout` or `no_answer`.
+    /// Returns the status, such as "503", or `connect`, `timeout`, `decode` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
         match error.status() {
             Some(status) => Some(Cow::Owned(status.as_str().to_owned())),
             None if is_connect(error) => Some(Cow::Borrowed("connect")),
             None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
             None if error.is_builder() || error.is_redirect() => None,
+            None if is_not_understood(error) => Some(Cow::Borrowed("decode")),
             None => Some(Cow::Borrowed("no_answer")),
         }
     }
@@ -145,4 +151,19 @@ fn is_connect(error: &Error) -> bool {
     {
         error.is_connect()
     }
+}
+
+/// Returns true if the whole body arrived and `json()` cannot read it. A body that broke off has an
+/// error of the client or of the connection as its cause. JavaScript does not tell, so the answer is
+/// false there.
+fn is_not_understood(error: &Error) -> bool {
+    use std::error::Error as _;
+
+    if cfg!(all(target_family = "wasm", target_os = "unknown")) || !error.is_decode() {
+        return false;
+    }
+    // The cause of a broken connection has a cause of its own, and an error of JSON does not.
+    error.source().is_some_and(|cause| {
+        cause.source().is_none() && !cause.is::<std::io::Error>() && !cause.is::<Error>()
+    })
 }

@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
-/// | DEBUG | a call that recovered; a final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
+/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
 ///
 /// Fields, if known:
 ///
@@ -275,7 +275,13 @@ mod write {
             EventKind::GaveUp { reason, attempts, failure, .. } => match reason {
                 _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
                 StopReason::Cancelled => Level::DEBUG,
-                StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
+                // Somebody must find out the outcome of a request in doubt.
+                StopReason::Fatal | StopReason::Unclassified
+                    if attempts <= 1
+                        && !failure.verdict.is_some_and(|it| it.is_in_doubt(failure.cut)) =>
+                {
+                    Level::DEBUG
+                }
                 _ => Level::WARN,
             },
             #[cfg(feature = "fleet")]

@@ -71,7 +71,7 @@ impl fmt::Display for Event<'_> {
                     (None, Some(no_room)) => write!(f, ", {no_room}")?,
                     _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
                     _ if !reason.is_evident(failure.cut) => {
-                        write!(f, ", {}", reason.in_words(failure.verdict))?;
+                        write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
                     }
                     _ => {}
                 }
@@ -125,6 +125,9 @@ impl Event<'_> {
     ) -> fmt::Result {
         let gauges = &self.gauges;
         match by {
+            HeldBy::Budget if limit == Some(0) => {
+                f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
+            }
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
                 write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;

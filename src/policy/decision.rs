@@ -122,8 +122,11 @@ impl StopReason {
 
     /// Returns the reason in words. A call that ends as unclassified has a verdict if the verdict is
     /// a default for a cut attempt.
-    pub(crate) fn in_words(self, verdict: Option<Verdict>) -> &'static str {
+    pub(crate) fn in_words(self, verdict: Option<Verdict>, cut: Option<Cut>) -> &'static str {
         match self {
+            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => {
+                "the request may have been executed and must not be sent again"
+            }
             Self::Fatal => "the request must not be sent again",
             Self::Unclassified if verdict.is_some() => {
                 "the classifier has no opinion on a cut attempt (add one with `cut_is`)"
@@ -146,6 +149,6 @@ impl StopReason {
 
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.in_words(None))
+        f.write_str(self.in_words(None, None))
     }
 }

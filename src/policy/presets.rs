@@ -32,6 +32,12 @@ impl RetryPolicy {
     /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. A database transaction is
     /// repeated from its beginning, with its reads.
     ///
+    /// A [budget](crate::Budget) counts these retries like all others, because each is load on the
+    /// database and may collide again. Its 8 tokens are too few for such work. If a pool of `n`
+    /// connections limits the work in flight, `9 * n` tokens pay for all retries of one collision
+    /// of all. Or take an upstream without a budget for the transactions: then ten attempts are the
+    /// limit.
+    ///
     /// # Examples
     ///
     /// ```

@@ -2,8 +2,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use super::Health;
 use super::answers::{Answers, Flag, Ground};
+use super::{Cut, Health};
 use crate::time::nanos;
 
 /// The classification of a failed attempt.
@@ -246,6 +246,13 @@ impl Verdict {
     /// Returns whether this verdict is about a cut attempt.
     pub(crate) const fn is_on_cut(self) -> bool {
         matches!(self.answers.ground(), Ground::Cut | Ground::CutDefault)
+    }
+
+    /// Returns whether nobody knows if the failed or cut request was executed, so that it must not be
+    /// sent again. An upstream that works has answered, and its answer says what happened.
+    pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
+        let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
+        !self.is_again() && (has_failed || cut.is_some() || self.is_on_cut())
     }
 
     /// Combines this verdict with that of the second classifier of a pair, on the same failure.

@@ -226,3 +226,24 @@ fn a_repeated_setting_is_named_with_its_place() {
     let message = serde_json::from_str::<Upstream>(text).unwrap_err().to_string();
     assert!(message.starts_with("duplicate field `of` of `probes` of `breaker`"), "{message}");
 }
+
+/// A format that knows the place of a name shows the line with the wrong name.
+#[test]
+fn a_wrong_name_in_a_file_is_shown_with_its_line() {
+    #[derive(Debug, serde::Deserialize)]
+    #[expect(dead_code, reason = "the file is wrong")]
+    struct File {
+        policy: RetryPolicy,
+        weather: Upstream,
+    }
+
+    let policy = "[policy]\nattempts = 3\natempts = 3\n";
+    let budget = "[policy]\n[weather]\nname = \"weather\"\n[weather.budget]\ncapacty = 3\n";
+    for (file, line, name) in [(policy, 3, "atempts"), (budget, 5, "capacty")] {
+        let error = toml::from_str::<File>(file).unwrap_err();
+        let words = error.to_string();
+        assert!(words.contains(&format!("line {line}, column 1")), "{words}");
+        assert!(words.contains(&format!("unknown field `{name}`")), "{words}");
+        assert_eq!(&file[error.span().unwrap()], name);
+    }
+}

@@ -13,7 +13,8 @@ use resile::http::{Classifier, Failure, StatusError, error_for_status};
 use resile::time::ManualTimer;
 use resile::timeout::Elapsed;
 use resile::{
-    Backoff, Classify, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Backoff, Classify, Health, Never, ResilienceExt, RetryPolicy, StopReason, Upstream, Verdict,
+    retry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -384,5 +385,76 @@ proptest! {
         let line = Failure::check(answer).unwrap_err().to_string();
         prop_assert!(!line.chars().any(|c| c.is_control() || "\u{2028}\u{2029}".contains(c)), "{line:?}");
         prop_assert!(line.len() < 3000, "{}", line.len());
+    }
+}
+
+/// Reads the answer as JSON, as programs do.
+async fn read(client: &reqwest::Client, address: SocketAddr) -> Result<u32, Failure> {
+    let request = client.get(format!("http://{address}/v1?key=secret"));
+    Ok(error_for_status(request.send().await?).await?.json().await?)
+}
+
+/// The server has answered in full, and the next answer has the same form. So the call ends, and the
+/// failure counts neither as one of the server nor as a lost answer.
+#[tokio::test]
+async fn a_body_that_does_not_fit_the_type_is_an_answer() {
+    for body in ["\"ten\"", "{\"cel", "", "<html>"] {
+        let length = body.len();
+        let whole = text(&format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"));
+        let (address, requests, _) = serve(std::slice::from_ref(&whole)).await;
+        let client = client();
+        let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(GET);
+        let gave_up = retry(|_| read(&client, address), policy, Never).await.unwrap_err();
+        assert_eq!((gave_up.reason(), requests.load(SeqCst)), (StopReason::Fatal, 1), "{body}");
+        assert_eq!(gave_up.verdict(), Some(Verdict::fatal().with_health(Health::Healthy)));
+        let failure = gave_up.into_last().unwrap();
+        let words = failure.to_string();
+        assert!(words.starts_with("answer not understood: "), "{words}");
+        assert!(words.contains("line 1"), "{words}");
+        assert!(!failure.is_not_sent() && failure.status().is_none());
+        assert_eq!(GET.error_type(&failure).as_deref(), Some("decode"));
+        assert_no_secret(&failure);
+
+        // An operation with the error of the client has the same verdict.
+        let (address, ..) = serve(&[whole]).await;
+        let answer = client.get(format!("http://{address}/")).send().await.unwrap();
+        let error = answer.json::<u32>().await.unwrap_err();
+        assert_eq!(GET.classify(&error), GET.classify(&failure));
+        assert_eq!(GET.error_type(&error).as_deref(), Some("decode"));
+    }
+}
+
+/// A body that breaks off is a lost answer, whatever reads it.
+#[tokio::test]
+async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    for cut in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n12",
+        &format!("{chunked}2\r\n12\r\n"),
+        &format!("{chunked}no size\r\n12\r\n"),
+    ] {
+        let ten = text("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n10");
+        let (address, requests, _) = serve(&[text(cut), text(cut), ten]).await;
+        let client = client();
+        let failure = read(&client, address).await.unwrap_err();
+        assert!(failure.to_string().starts_with("no answer: "), "{failure}");
+        assert_eq!(GET.classify(&failure), Some(GET.unanswered()), "{cut}");
+        assert_eq!(POST.classify(&failure), Some(POST.unanswered()), "{cut}");
+        assert_eq!(GET.error_type(&failure).as_deref(), Some("no_answer"));
+
+        let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(GET);
+        assert_eq!(retry(|_| read(&client, address), policy, Never).await.unwrap(), 10);
+        assert_eq!(requests.load(SeqCst), 3);
+    }
+}
+
+/// Another client says itself that it does not understand an answer.
+#[test]
+fn an_answer_that_another_client_does_not_understand_is_final() {
+    let failure = Failure::not_understood("expected a list");
+    assert_eq!(failure.to_string(), "answer not understood: expected a list");
+    for classifier in [GET, POST] {
+        let healthy = Verdict::fatal().with_health(Health::Healthy);
+        assert_eq!(classifier.classify(&failure), Some(healthy));
     }
 }

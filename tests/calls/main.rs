@@ -19,6 +19,7 @@ mod cut_requests;
 mod deadline;
 mod decide;
 mod diagnostics;
+mod doubt;
 mod draws;
 mod drop_at_every_await;
 mod error;

@@ -441,10 +441,7 @@ fn refusals_cancellations_and_holds_are_debug() {
     assert_eq!(
         messages(),
         [
-            warn(
-                "feed: retry budget spent: 0 of 0 tokens left, \
-                 retries and hedges are not made until calls succeed"
-            ),
+            warn("feed: retry budget with a capacity of 0: no retries and no hedges are made"),
             debug("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2"),
         ]
     );
@@ -470,8 +467,7 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     assert_eq!(messages(), [started, debug("feed: attempt 2 of 2 succeeded")]);
     let poor = Upstream::new("feed").with_budget(Budget::new().with_capacity(0));
     hedge(op, HedgePolicy::new().with_delay(SECOND * 5), Never).on(&poor).await.unwrap();
-    let spent = "feed: retry budget spent: 0 of 0 tokens left, \
-                 retries and hedges are not made until calls succeed";
+    let spent = "feed: retry budget with a capacity of 0: no retries and no hedges are made";
     let denied = "feed: hedge not started after attempt 1 of 2: the retry budget is spent";
     assert_eq!(messages(), [warn(spent), debug(denied)]);
 

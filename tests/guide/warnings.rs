@@ -72,6 +72,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
     fails(TWICE.with_classifier(then(None))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
     // The second attempt hangs.
@@ -105,8 +106,12 @@ fn waits(seconds: u64) -> impl Classify<&'static str> {
 }
 
 async fn parts() {
-    let upstream = feed().with_budget(Budget::new().with_capacity(0));
-    retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+    for capacity in [0, 1] {
+        let upstream = feed().with_budget(Budget::new().with_capacity(capacity));
+        for _ in 0..2 {
+            retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+        }
+    }
 
     let breaker = || Breaker::new().without_consecutive().without_failure_rate();
     let breakers = [

@@ -1,7 +1,13 @@
 //! SQLite.
 //!
-//! Set `busy_timeout` first: it waits better than a retry. The attempt is the whole transaction, best
-//! with `BEGIN IMMEDIATE`.
+//! Set `busy_timeout` first: it waits better than a retry. But keep it well below the attempt timeout:
+//! an attempt that is cut while it waits is not repeated if it is not idempotent, and the error hides
+//! the lock.
+//!
+//! The attempt is the whole transaction. Begin it with `BEGIN IMMEDIATE`, which waits for the lock.
+//! A plain `BEGIN` takes the lock only at the first write. If the transaction has read before, SQLite
+//! may fail at once instead of waiting for as long as `busy_timeout` says, because what was read may be
+//! out of date.
 
 use resile::Verdict;
 

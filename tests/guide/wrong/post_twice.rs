@@ -2,7 +2,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use resile::http::{Classifier, Failure};
-use resile::{Attempt, Never, RetryPolicy, StopReason, retry};
+use resile::{Attempt, Never, RetryPolicy, retry};
 
 static PAYMENTS: AtomicU32 = AtomicU32::new(0);
 
@@ -28,6 +28,6 @@ async fn main() {
     assert_eq!(PAYMENTS.swap(0, Relaxed), 2);
 
     let answer = retry(pay, MENDED, Never).on("bank").await;
-    assert_eq!(answer.unwrap_err().reason(), StopReason::Fatal);
+    assert!(answer.unwrap_err().is_in_doubt());
     assert_eq!(PAYMENTS.load(Relaxed), 1);
 }

@@ -117,7 +117,8 @@ async fn a_request_that_stays_wrong_has_no_verdict() {
         let answer = client().post(words.url()).send().await.unwrap();
         let error = answer.json::<u32>().await.unwrap_err();
         assert!(error.is_decode());
-        assert_eq!((seen(&error), pair(&error)), (None, DOUBT), "{error:?}");
+        let answered = Some((false, false, Health::Healthy, false));
+        assert_eq!((seen(&error), pair(&error)), (None, answered), "{error:?}");
     })
     .await;
 }

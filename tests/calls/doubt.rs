@@ -1,0 +1,152 @@
+//! `GaveUp::is_in_doubt`: whether the last request may have been executed and must not be sent again.
+
+use std::cell::Cell;
+use std::future::{pending, ready};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use resile::classify::{ClassifyExt, Cut};
+use resile::time::ManualTimer;
+use resile::{
+    Attempt, Backoff, Breaker, Classify, GaveUp, Health, Never, RetryPolicy, Run, StopReason,
+    Upstream, Verdict, retry,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::script::{clock, drive};
+
+const SECOND: Duration = Duration::from_secs(1);
+const WORDS: &str = "the request may have been executed and must not be sent again";
+
+/// Each attempt fails with its number, and the classifier says the verdicts in order.
+fn fails(verdicts: &[Option<Verdict>]) -> GaveUp<usize> {
+    let classifier = |error: &usize| verdicts[*error];
+    let policy = RetryPolicy::new()
+        .with_attempts(u32::try_from(verdicts.len()).unwrap())
+        .with_backoff(Backoff::none())
+        .with_classifier(classifier);
+    let number = Cell::new(0);
+    let call = retry(|_| ready(Err::<(), _>(number.replace(number.get() + 1))), policy, Never);
+    drive(call, &ManualTimer::new()).unwrap_err()
+}
+
+/// A classifier with an opinion on cuts and on no error.
+struct OnCut(Option<Verdict>);
+
+impl Classify<&'static str> for OnCut {
+    fn classify(&self, _: &&'static str) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        self.0
+    }
+}
+
+/// The attempt hangs, and a limit or the token ends it.
+fn hangs(on_cut: Option<Verdict>, by_token: bool, total: Duration) -> GaveUp<&'static str> {
+    let timer = ManualTimer::new();
+    let policy = RetryPolicy::new()
+        .with_attempts(1)
+        .with_attempt_timeout(SECOND)
+        .with_total_timeout(total)
+        .with_classifier(OnCut(on_cut));
+    let token = CancellationToken::new();
+    let hang = |_: Attempt| {
+        if by_token {
+            token.cancel();
+        }
+        pending::<Result<(), &'static str>>()
+    };
+    drive(retry(hang, policy, token.clone()).on(clock(&timer)), &timer).unwrap_err()
+}
+
+fn verdicts() -> impl Strategy<Value = Option<Verdict>> {
+    let health = prop_oneof![
+        Just(Health::Healthy),
+        Just(Health::Throttling),
+        Just(Health::Failing),
+        Just(Health::Unknown)
+    ];
+    proptest::option::weighted(
+        0.9,
+        (any::<bool>(), health).prop_map(|(again, health)| {
+            let verdict = Verdict::transient().with_health(health);
+            if again { verdict } else { verdict.not_again() }
+        }),
+    )
+}
+
+proptest! {
+    /// Only the last failure counts, because a call goes on only after a verdict that allows it.
+    #[test]
+    fn the_verdict_on_the_last_failure_decides(
+        verdicts in proptest::collection::vec(verdicts(), 1..4)
+    ) {
+        let gave_up = fails(&verdicts);
+        let last = verdicts[gave_up.attempts() as usize - 1];
+        let has_failed = |it: Verdict| matches!(it.health(), Health::Failing | Health::Throttling);
+        let expected = last.is_none_or(|it| !it.is_again() && has_failed(it));
+        prop_assert_eq!(gave_up.is_in_doubt(), expected);
+        let says = gave_up.to_string().ends_with(WORDS);
+        prop_assert_eq!(says, expected && last.is_some());
+        prop_assert_eq!(gave_up.clone().map(|_| ()).is_in_doubt(), expected);
+    }
+
+    /// A cut request is in doubt unless it may be sent again. Its health does not count.
+    #[test]
+    fn a_cut_request_is_in_doubt_unless_it_may_be_sent_again(
+        on_cut in verdicts(), by_token: bool, is_deadline: bool
+    ) {
+        let gave_up = hangs(on_cut, by_token, if is_deadline { SECOND / 2 } else { SECOND * 9 });
+        prop_assert_eq!(gave_up.is_in_doubt(), on_cut.is_none_or(|it| !it.is_again()));
+        prop_assert_eq!(gave_up.reason() == StopReason::Cancelled, by_token);
+    }
+}
+
+/// A call that made no attempt sent nothing.
+#[test]
+fn a_refused_call_is_not_in_doubt() {
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("store").with_breaker(Breaker::new()).with_timer(&timer);
+    let _isolation = upstream.isolate();
+    let policy = RetryPolicy::new().with_classifier(OnCut(None));
+    let sent = |_: Attempt| ready(Ok::<(), &str>(()));
+    let refused = drive(retry(sent, policy, Never).on(&upstream), &timer).unwrap_err();
+    assert_eq!((refused.attempts(), refused.is_in_doubt()), (0, false));
+    let token = CancellationToken::new();
+    token.cancel();
+    let policy = RetryPolicy::new().with_classifier(OnCut(None));
+    let cancelled = drive(retry(sent, policy, token), &timer).unwrap_err();
+    assert_eq!((cancelled.attempts(), cancelled.is_in_doubt()), (0, false));
+}
+
+/// A token that is cancelled during the delay finds no request in flight.
+#[test]
+fn a_call_cancelled_between_its_attempts_is_not_in_doubt() {
+    let timer = ManualTimer::new();
+    let policy = RetryPolicy::new()
+        .with_classifier((|_: &&str| Verdict::throttled()).cut_is(Verdict::fatal()));
+    let token = CancellationToken::new();
+    let fail = |_: Attempt| {
+        token.cancel();
+        ready(Err::<(), _>("busy"))
+    };
+    let gave_up = drive(retry(fail, policy, token.clone()).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Cancelled, false));
+}
+
+/// The caller of a run drops an attempt, which may have been executed.
+#[test]
+fn a_dropped_attempt_is_in_doubt_unless_it_may_be_sent_again() {
+    for (on_cut, expected) in [(Verdict::transient(), false), (Verdict::fatal(), true)] {
+        let timer = ManualTimer::new();
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(OnCut(Some(on_cut)));
+        let mut run = Run::new(policy, Never).on(clock(&timer));
+        let mut attempt = Box::pin(run.attempt(pending::<Result<(), &'static str>>()));
+        assert!(attempt.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(attempt);
+        let gave_up = drive(run.attempt(ready(Ok::<(), _>(()))), &timer).unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Attempts, expected));
+    }
+}
