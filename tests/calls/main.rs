@@ -34,6 +34,7 @@ mod io;
 mod io_sockets;
 mod laws;
 mod metrics;
+mod migrating;
 mod nested;
 mod night;
 mod observe;
