@@ -44,15 +44,15 @@ impl Old {
         (delay.mul_f64(low), delay.mul_f64(high))
     }
 
-    fn from_backon(self) -> Backoff {
+    fn like_backon(self) -> Backoff {
         self.curve(2).with_cap(2 * self.cap).with_jitter(Jitter::Equal)
     }
 
-    fn from_tokio_retry(self) -> Backoff {
+    fn like_tokio_retry(self) -> Backoff {
         self.curve(1).with_cap(self.cap)
     }
 
-    fn from_tokio_retry2(self) -> Backoff {
+    fn like_tokio_retry2(self) -> Backoff {
         self.curve(1).with_cap(self.cap * 3 / 2).with_jitter(Jitter::Proportional(0.5))
     }
 }
@@ -79,9 +79,9 @@ fn olds() -> impl Strategy<Value = Old> {
 proptest! {
     #[test]
     fn delays_of_backon_and_tokio_retry_have_an_equivalent(old in olds(), retry in 1_u32..40) {
-        let (new, of) = (bounds(old.from_backon(), retry), old.bounds(retry, BACKON));
+        let (new, of) = (bounds(old.like_backon(), retry), old.bounds(retry, BACKON));
         prop_assert!(are_near(new, of), "{new:?} for {of:?}");
-        let (new, of) = (bounds(old.from_tokio_retry(), retry), old.bounds(retry, TOKIO_RETRY));
+        let (new, of) = (bounds(old.like_tokio_retry(), retry), old.bounds(retry, TOKIO_RETRY));
         prop_assert!(are_near(new, of), "{new:?} for {of:?}");
     }
 
@@ -89,7 +89,7 @@ proptest! {
     /// upper end, but its lower end falls.
     #[test]
     fn delays_of_tokio_retry2_have_an_equivalent_below_the_cap(old in olds(), retry in 1_u32..40) {
-        let (new, of) = (bounds(old.from_tokio_retry2(), retry), old.bounds(retry, TOKIO_RETRY2));
+        let (new, of) = (bounds(old.like_tokio_retry2(), retry), old.bounds(retry, TOKIO_RETRY2));
         if plain(old.curve(1).with_cap(Duration::MAX), retry) <= old.cap {
             prop_assert!(are_near(new, of), "{new:?} for {of:?}");
         } else {
@@ -115,7 +115,7 @@ fn listed_delays_are_those_of_tokio_retry2_at_the_cap_too() {
     for retry in 1..40 {
         assert_eq!(bounds(LISTED, retry), OLD.bounds(retry, TOKIO_RETRY2), "retry {retry}");
     }
-    let at_the_cap = bounds(OLD.from_tokio_retry2(), 9);
+    let at_the_cap = bounds(OLD.like_tokio_retry2(), 9);
     assert_eq!(at_the_cap, (Duration::ZERO, Duration::from_millis(1500)));
 }
 
@@ -134,9 +134,9 @@ fn outliving_a_second(backoff: Backoff, retries: u32) -> u32 {
 /// The table of the chapter: an upstream is down for a second.
 #[test]
 fn the_same_numbers_with_full_jitter_end_more_calls() {
-    let full = OLD.from_tokio_retry();
-    let backon = [full, OLD.from_backon()].map(|backoff| outliving_a_second(backoff, 5));
+    let full = OLD.like_tokio_retry();
+    let backon = [full, OLD.like_backon()].map(|backoff| outliving_a_second(backoff, 5));
     assert_eq!(backon, [72, 100]);
-    let retry2 = [full, OLD.from_tokio_retry2()].map(|backoff| outliving_a_second(backoff, 4));
+    let retry2 = [full, OLD.like_tokio_retry2()].map(|backoff| outliving_a_second(backoff, 4));
     assert_eq!(retry2, [20, 98]);
 }
