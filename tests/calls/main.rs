@@ -35,6 +35,7 @@ mod io;
 mod io_sockets;
 mod laws;
 mod metrics;
+mod migrating;
 mod nested;
 mod night;
 mod observe;
