@@ -82,13 +82,14 @@ where
             return None;
         }
         engine.guard.progress.attempts = 1;
-        Some(Attempt::of_call(1, 0, 0, total))
+        Some(Attempt::of_call(1, 0, 0, total).limited_to(self.policy.attempt_timeout()))
     }
 
-    /// Returns the attempt that has begun at `elapsed`.
+    /// Returns the attempt that has begun at `elapsed`, for its operation.
     #[inline]
     pub(crate) fn attempt_at(&self, elapsed: u64) -> Attempt {
         self.attempt(self.attempts(), elapsed, self.engine.delay)
+            .limited_to(self.policy.attempt_timeout())
     }
 
     /// Returns attempt `number` as it is at `elapsed`. `delay` was the delay before it.
