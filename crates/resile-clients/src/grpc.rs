@@ -28,7 +28,8 @@ pub enum Pushback {
     None,
     /// The server asks for a retry after this wait.
     After(Duration),
-    /// The server asks for no retry: the value is negative or not a number.
+    /// The server asks for no retry: the value is negative or not a number. A call ends as
+    /// [`Fatal`](resile::StopReason::Fatal) then, also if the request is idempotent.
     Stop,
 }
 
