@@ -7,14 +7,14 @@ use crate::time::nanos;
 ///
 /// # Examples
 ///
-/// An operation can send its deadline to the upstream:
+/// An operation can tell the upstream for how long it waits:
 ///
 /// ```
 /// use resile::Attempt;
 /// use std::time::Duration;
 ///
 /// fn timeout_header(attempt: Attempt) -> Option<String> {
-///     attempt.remaining().map(|left| left.as_millis().to_string())
+///     attempt.time_left().map(|left| left.as_millis().to_string())
 /// }
 ///
 /// let attempt = Attempt::new(2).with_remaining(Some(Duration::from_secs(9)));
@@ -29,6 +29,8 @@ pub struct Attempt {
     delay: u64,
     /// `UNLIMITED` means no deadline.
     remaining: u64,
+    /// The attempt timeout. `UNLIMITED` means none, and in events it is not set.
+    limit: u64,
 }
 
 const UNLIMITED: u64 = u64::MAX;
@@ -39,6 +41,14 @@ const fn limited(remaining: u64) -> u64 {
     if remaining == UNLIMITED { UNLIMITED - 1 } else { remaining }
 }
 
+/// Returns a time in nanoseconds as a duration. `UNLIMITED` is `None`.
+const fn time(nanos: u64) -> Option<Duration> {
+    match nanos {
+        UNLIMITED => None,
+        nanos => Some(Duration::from_nanos(nanos)),
+    }
+}
+
 impl Attempt {
     /// Creates attempt `number` at the start of a call without a deadline.
     ///
@@ -47,13 +57,19 @@ impl Attempt {
     #[must_use]
     pub const fn new(number: u32) -> Self {
         let number = if number == 0 { 1 } else { number };
-        Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED }
+        Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED, limit: UNLIMITED }
     }
 
     /// Creates an attempt of a call. Times are in nanoseconds. No deadline is `u64::MAX`.
     #[inline]
     pub(crate) const fn of_call(number: u32, elapsed: u64, delay: u64, remaining: u64) -> Self {
-        Self { number, elapsed, delay, remaining }
+        Self { number, elapsed, delay, remaining, limit: UNLIMITED }
+    }
+
+    /// Sets the attempt timeout in nanoseconds. None is `u64::MAX`.
+    #[inline]
+    pub(crate) const fn limited_to(self, limit: u64) -> Self {
+        Self { limit, ..self }
     }
 
     /// Sets the time since the start of the call. It saturates at 584 years.
@@ -108,12 +124,22 @@ impl Attempt {
     }
 
     /// Returns the time left until the deadline of the whole call. `None` without a deadline.
+    ///
+    /// The attempt itself may end earlier: see [`time_left`](Self::time_left).
     #[must_use]
     pub const fn remaining(&self) -> Option<Duration> {
-        match self.remaining {
-            UNLIMITED => None,
-            remaining => Some(Duration::from_nanos(remaining)),
-        }
+        time(self.remaining)
+    }
+
+    /// Returns the time left for this attempt at its start: the attempt timeout, or the time until
+    /// the deadline of the call if that is shorter. `None` without both.
+    ///
+    /// Send it to the upstream, because nobody waits for an answer after this time. A [learned
+    /// attempt timeout](crate::RetryPolicy::with_learned_attempt_timeout) may cut the attempt
+    /// earlier. In an event the attempt timeout is not counted.
+    #[must_use]
+    pub const fn time_left(&self) -> Option<Duration> {
+        time(if self.limit < self.remaining { self.limit } else { self.remaining })
     }
 
     /// Returns whether a wait of `delay` leaves no time for another attempt.
@@ -130,6 +156,7 @@ impl fmt::Debug for Attempt {
             .field("elapsed", &self.elapsed())
             .field("delay", &self.delay())
             .field("remaining", &self.remaining())
+            .field("time_left", &self.time_left())
             .finish()
     }
 }

@@ -168,7 +168,54 @@ fn the_remaining_time_counts_from_the_first_poll() {
     assert_eq!(*seen.borrow(), [(0, 10), (4, 6), (8, 2)]);
 }
 
+/// Runs a function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 proptest! {
+    /// An operation knows at its start when it will be cut, by whichever limit.
+    #[test]
+    fn an_attempt_that_hangs_is_cut_after_its_time_left(
+        total in prop::option::of(1_u64..20_000_000_000),
+        own in prop::option::of(1_u64..20_000_000_000),
+        hedges in any::<bool>(),
+    ) {
+        prop_assume!(total.is_some() || own.is_some());
+        let (timer, seen) = (ManualTimer::new(), std::cell::RefCell::new(Vec::new()));
+        let op = |attempt: resile::Attempt| {
+            seen.borrow_mut().push((timer.now(), attempt.time_left(), attempt.remaining()));
+            let (timer, seen, index) = (&timer, &seen, seen.borrow().len() - 1);
+            let dropped = OnDrop(move || {
+                let (began, left, _) = seen.borrow()[index];
+                assert_eq!(Some(timer.now() - began), left);
+            });
+            async move {
+                let _dropped = dropped;
+                std::future::pending::<Result<(), Down>>().await
+            }
+        };
+        let (total, own) = (total.map(Duration::from_nanos), own.map(Duration::from_nanos));
+        if hedges {
+            let policy = resile::HedgePolicy::new().with_classifier(resile::classify::Always);
+            let policy = total.map_or(policy, |total| policy.with_total_timeout(total));
+            let policy = own.map_or(policy, |own| policy.with_attempt_timeout(own));
+            drive(resile::hedge(op, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        } else {
+            let policy = STEADY.with_attempts(3).with_classifier(resile::classify::Always);
+            let policy = total.map_or(policy, |total| policy.with_total_timeout(total));
+            let policy = own.map_or(policy, |own| policy.with_attempt_timeout(own));
+            drive(retry(op, &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+        }
+        for (_, left, remaining) in seen.borrow().iter().copied() {
+            prop_assert_eq!(left, own.into_iter().chain(remaining).min());
+        }
+    }
+
     /// A call ends within its total timeout, for any backoff and any number of hanging attempts.
     #[test]
     fn no_call_outlives_its_deadline(backoff in super::backoff::backoffs(), limit in 0_u64..100_000_000_000, hang in 0_usize..6) {

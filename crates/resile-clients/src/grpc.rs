@@ -1,5 +1,7 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
+#[cfg(feature = "tonic-0_14")]
+mod classifier;
 mod retry_info;
 #[cfg(feature = "tonic-0_14")]
 mod status;
@@ -12,6 +14,8 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
+#[cfg(feature = "tonic-0_14")]
+pub use classifier::Classifier;
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
 pub use status::status;
@@ -24,7 +28,8 @@ pub enum Pushback {
     None,
     /// The server asks for a retry after this wait.
     After(Duration),
-    /// The server asks for no retry: the value is negative or not a number.
+    /// The server asks for no retry: the value is negative or not a number. A call ends as
+    /// [`Fatal`](resile::StopReason::Fatal) then, also if the request is idempotent.
     Stop,
 }
 

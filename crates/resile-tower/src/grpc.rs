@@ -40,6 +40,10 @@ impl RetryLayer<Grpc> {
     /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
     /// errors, so the policy has no classifier.
     ///
+    /// A request has a classifier of its own through its extensions, such as a read among orders:
+    /// `request.extensions_mut().insert(resile::http::Classifier::idempotent())` on a
+    /// `tonic::Request`, whose extensions become those of the request of HTTP.
+    ///
     /// The body of such a request is not `Clone`, so [`keeping`](Self::keeping) belongs to it. A channel
     /// that takes one type of body gets it by `map_request` below this layer:
     ///

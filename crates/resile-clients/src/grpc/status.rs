@@ -21,6 +21,9 @@ use crate::{Idempotency, http2};
 /// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed
 /// 4. the code
 ///
+/// A request that was cut by a timeout has no status, so pass [`Classifier`](super::Classifier) to a
+/// policy instead of a closure around this function.
+///
 /// # Examples
 ///
 /// ```

@@ -9,7 +9,11 @@ use bytes::Bytes;
 use h2::Reason;
 use resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_clients::grpc::{self, Pushback};
-use resile_clients::resile::{Health, Verdict};
+use resile_clients::resile::classify::Cut;
+use resile_clients::resile::time::ManualTimer;
+use resile_clients::resile::{
+    Attempt, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
@@ -36,6 +40,68 @@ fn each_code_has_the_verdict_of_its_row() {
     }
     assert_eq!(numbers, 16);
     assert_eq!(seen(&Status::ok("words")), None);
+}
+
+#[test]
+fn a_classifier_says_what_the_function_says_and_has_an_opinion_on_cuts() {
+    for (classifier, idempotency) in [
+        (grpc::Classifier::idempotent(), Idempotent),
+        (grpc::Classifier::non_idempotent(), NotIdempotent),
+    ] {
+        let over = classifier.over(|grpc, (status,): &(Status,)| grpc.verdict(status));
+        for number in 0..=17 {
+            let status = Status::new(Code::from_i32(number), "words");
+            let verdict = grpc::status(&status, idempotency);
+            assert_eq!(classifier.classify(&status), verdict, "{number}");
+            assert_eq!(over.classify(&(status,)), verdict, "{number}");
+        }
+        let is_again = idempotency == Idempotent;
+        for cut in [Cut::Deadline, Cut::AttemptTimeout(Duration::from_secs(1))] {
+            let verdict = classifier.classify_cut(cut).unwrap();
+            assert_eq!((verdict.is_again(), verdict.health()), (is_again, FAILING));
+            assert_eq!(over.classify_cut(cut), Some(verdict));
+        }
+    }
+}
+
+#[test]
+fn the_type_of_an_error_is_the_name_of_its_code() {
+    // The variants of `tonic` have the names of the specification in another spelling.
+    for number in 0..=16 {
+        let code = Code::from_i32(number);
+        let status = Status::new(code, "words");
+        let name = grpc::Classifier::idempotent().error_type(&status).unwrap();
+        assert!(name.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase()));
+        assert_eq!(name.replace('_', ""), format!("{code:?}").to_uppercase());
+    }
+}
+
+/// An idempotent call whose first attempt hangs gets its answer from the second one.
+#[tokio::test]
+async fn a_cut_request_is_sent_again_only_if_it_is_idempotent() {
+    let attempts = |classifier| async move {
+        let policy = RetryPolicy::new()
+            .with_attempt_timeout(Duration::from_secs(1))
+            .with_classifier(classifier);
+        let op = |attempt: Attempt| async move {
+            if attempt.is_first() {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Status>(attempt.number())
+        };
+        let timer = ManualTimer::new();
+        let upstream = Upstream::new("bank").with_timer(timer.clone());
+        tokio::join!(retry(op, policy, Never).on(&upstream), async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+                timer.advance(Duration::from_millis(100));
+            }
+        })
+        .0
+    };
+    assert_eq!(attempts(grpc::Classifier::idempotent()).await.unwrap(), 2);
+    let gave_up = attempts(grpc::Classifier::non_idempotent()).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 
 fn with_pushback(code: Code, value: &str) -> Status {

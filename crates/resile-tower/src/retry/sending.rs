@@ -1,6 +1,5 @@
 use std::marker::PhantomData;
 use std::mem;
-use std::time::Duration;
 
 use resile::Attempt;
 use resile::retry::Operation;
@@ -23,7 +22,6 @@ where
     pub(super) is_ready: bool,
     pub(super) copies: C,
     pub(super) known: Known<L, C::Check, S::Error>,
-    pub(super) attempt_timeout: Option<Duration>,
     pub(super) request: PhantomData<fn(Q)>,
 }
 
@@ -36,11 +34,7 @@ where
     type Attempt = Attempting<S, C::Request, L, C::Check>;
 
     fn attempt(&mut self, attempt: Attempt) -> Self::Attempt {
-        let left = match (attempt.remaining(), self.attempt_timeout) {
-            (Some(left), Some(limit)) => Some(left.min(limit)),
-            (left, limit) => left.or(limit),
-        };
-        let deadline = left.map(Deadline::after);
+        let deadline = attempt.time_left().map(Deadline::after);
         let request = self.copies.next(attempt);
         let known = self.known.clone();
         if mem::take(&mut self.is_ready) {

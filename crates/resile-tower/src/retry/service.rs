@@ -96,7 +96,6 @@ where
             is_ready: mem::replace(&mut self.is_ready, true),
             copies,
             known: known.clone(),
-            attempt_timeout: policy.attempt_timeout(),
             request: PhantomData,
         };
         let policy = match shorter(policy.total_timeout()) {
