@@ -90,7 +90,7 @@ fn a_final_failure_names_no_wait_before_the_next_call() {
         let upstream = super::script::upstream(&timer);
         let call = retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
         let gave_up = drive(call, &timer).unwrap_err();
-        let words = "the request must not be sent again";
+        let words = "the request may have been executed and must not be sent again";
         assert_eq!(gave_up.to_string(), format!("script: gave up after 1 attempt, {words}"));
         assert_eq!(gave_up.retry_after(), Some(SECOND));
         let line = lines.borrow().last().cloned().unwrap();
