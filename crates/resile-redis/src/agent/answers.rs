@@ -33,16 +33,16 @@ impl<M: Timer> Agent<'_, M> {
         if hold.remaining.is_zero() {
             return;
         }
-        let held = || self.shared.hold().map(|hold| hold.remaining).unwrap_or_default();
-        let was_held = held() > Duration::ZERO;
+        let rest = || self.shared.hold().map(|hold| hold.remaining).unwrap_or_default();
+        let is_new = rest().is_zero();
         self.shared.hold_as(hold);
         self.holds.knows(hold.remaining, now);
-        if !was_held {
+        if is_new {
             tracing::info!(
                 target: "resile",
                 upstream = self.shared.upstream().name(),
                 "fleet: cooldown: all calls wait {:.1?}, another process was asked",
-                held()
+                rest()
             );
         }
     }

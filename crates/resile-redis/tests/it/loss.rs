@@ -51,7 +51,9 @@ async fn a_limit_that_was_set_survives_a_loss_of_all_data() {
     let fleet = Fleet::new(&server.url()).unwrap();
     let mut crew = crew(&server, || limited(100, 10)).await;
     let mut load = Load::new();
-    crew.iter().for_each(|mate| load.add(mate, 4));
+    for mate in &crew {
+        load.add(mate, 4);
+    }
     let set = |rate: Option<Rate>| fleet.set_limit("shared", Dimension::Requests, rate);
     let rate = |limit| Rate::per_second(limit).with_burst(10);
     let all_use = async |load: &Load, limit: f64| {
