@@ -167,7 +167,8 @@ chapter! {
 
 chapter! {
     fleet ["fleet"] [
-        "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "#fleet-redis"
+        "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "crate::GaveUp"
+        "crate::GaveUp::retry_after" "crate::Verdict::after" "#fleet-redis"
     ]
     include_str!("../docs/guide/fleet.md"),
     "",

@@ -187,7 +187,8 @@ impl Fleet {
 
     /// Sets the limit that all members of an upstream have instead of their own, from their next
     /// renewal on: after at most 1.2 s. `None` gives them back their own. Members that join later have
-    /// it too. The server forgets it a month after the last member.
+    /// it too. The server forgets it a month after the last member. If the server loses its data, the
+    /// members bring the limit back.
     ///
     /// A call that costs more than the burst that its process was built with is still refused.
     ///
@@ -205,7 +206,7 @@ impl Fleet {
             return Err(NotSet("it has no units".to_owned()));
         }
         let key = Keys::new(&self.prefix, upstream).limits();
-        let request = LimitsRequest { change: Some((dimension, rate)) };
+        let request = LimitsRequest { known: &[], change: Some((dimension, rate)) };
         match timeout(SETTING, self.store.run(&key, &request)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(NotSet(error.to_string())),

@@ -42,6 +42,11 @@ impl Mode {
         matches!(self.state, State::Safe)
     }
 
+    /// Returns the time of the last failure.
+    pub(crate) const fn failed_at(&self) -> Duration {
+        self.failed_at
+    }
+
     /// Returns the earliest time of the next try. `None` if the last try had an answer.
     pub(crate) fn retry_at(&self) -> Option<Duration> {
         self.failing_since?;

@@ -7,6 +7,7 @@ use super::job::{Answer, Job};
 use super::pace::SHORTEST;
 use super::round::{Failure, Outcome};
 use super::step::Agent;
+use super::tell::is_away;
 use crate::lease::{Lease, TTL};
 use crate::scripts::{HoldNotice, LeaseReply};
 
@@ -26,10 +27,23 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Continues a hold of the fleet. One that begins here is told, because it has no other sign
+    /// while the calls wait for the quota.
     fn join(&mut self, hold: Hold, now: Duration) {
-        if hold.remaining > Duration::ZERO {
-            self.shared.hold_as(hold);
-            self.holds.knows(hold.remaining, now);
+        if hold.remaining.is_zero() {
+            return;
+        }
+        let rest = || self.shared.hold().map(|hold| hold.remaining).unwrap_or_default();
+        let is_new = rest().is_zero();
+        self.shared.hold_as(hold);
+        self.holds.knows(hold.remaining, now);
+        if is_new {
+            tracing::info!(
+                target: "resile",
+                upstream = self.shared.upstream().name(),
+                "fleet: cooldown: all calls wait {:.1?}, another process was asked",
+                rest()
+            );
         }
     }
 
@@ -51,7 +65,7 @@ impl<M: Timer> Agent<'_, M> {
                 Ok(answer) => {
                     self.exchanges += 1;
                     self.pace.answered(took);
-                    self.shared.answered();
+                    self.answered_at = Some(now);
                     self.accept(&job, answer, now);
                 }
                 Err(failure) => self.fail(&job, &failure, waited, now),
@@ -61,6 +75,10 @@ impl<M: Timer> Agent<'_, M> {
             Some(true) => self.presence.answered(now, false, TTL),
             Some(false) => self.presence.failed(now, waited),
             None => {}
+        }
+        // While operators see that the store is away, they see the time of that silence.
+        if !is_away(self.notices.told()) && self.answered_at == Some(now) {
+            self.shared.answered();
         }
     }
 
@@ -73,6 +91,8 @@ impl<M: Timer> Agent<'_, M> {
             }
             (_, Answer::Hold(reply)) => {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
+                let is_known = !(elapsed.is_zero() && remaining.is_zero());
+                self.holds.stored(is_known.then_some(remaining), now);
                 self.join(Hold { elapsed, remaining, hint }, now);
             }
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
@@ -88,8 +108,8 @@ impl<M: Timer> Agent<'_, M> {
                     self.shared.set_ceiling(lease.resource, ceiling);
                 }
             }
-            (_, Answer::Limits(limits)) => self.limit(&limits),
-            (Job::Learn(reports), Answer::Learned(known)) => self.learn(reports, &known),
+            (_, Answer::Limits(limits)) => self.limit(limits),
+            (Job::Learn(reports), Answer::Learned(known)) => self.learn(reports, &known, now),
             (_, Answer::Votes(votes)) => self.votes.count(votes),
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);

@@ -9,6 +9,10 @@ use resile::cooldown::Hold;
 pub(super) struct Holds {
     /// The latest end of a hold that the fleet knows.
     known_until: Duration,
+    /// The time at which the fleet was last known to know a hold.
+    known_at: Duration,
+    /// The time of the last question.
+    asked_at: Duration,
     published_at: Option<Duration>,
 }
 
@@ -17,6 +21,9 @@ pub(super) struct Holds {
 const SAME: Duration = Duration::from_millis(20);
 /// The shortest time between two publications.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The difference of two ends that no exchange explains, because it takes a second at most.
+const LOST: Duration = Duration::from_secs(1);
 
 impl Holds {
     /// Returns whether the fleet must learn this hold.
@@ -36,6 +43,24 @@ impl Holds {
     /// Notes that the fleet knows a hold that ends after `remaining`.
     pub(super) fn knows(&mut self, remaining: Duration, now: Duration) {
         self.known_until = self.known_until.max(now.saturating_add(remaining));
+        self.known_at = now;
+    }
+
+    pub(super) const fn asks(&mut self, now: Duration) {
+        self.asked_at = now;
+    }
+
+    /// Notes the hold of the store as the answer to the last question. `None` if it has none.
+    ///
+    /// A hold never becomes shorter, so a store with a shorter one has lost its data. Then the hold
+    /// of this member is news.
+    pub(super) fn stored(&mut self, remaining: Option<Duration>, now: Duration) {
+        let until = now.saturating_add(remaining.unwrap_or_default());
+        let is_shorter = remaining.is_none() || until + LOST < self.known_until;
+        // What came meanwhile is later than the answer.
+        if is_shorter && self.known_at < self.asked_at {
+            self.known_until = until;
+        }
     }
 }
 
@@ -57,5 +82,30 @@ mod tests {
         assert!(!holds.is_news(&hold(SECOND), SECOND));
         assert!(!holds.is_news(&hold(SECOND / 2), SECOND));
         assert!(holds.is_news(&hold(2 * SECOND), SECOND));
+    }
+
+    #[test]
+    fn a_hold_that_the_store_has_lost_is_news_again() {
+        let mut holds = Holds::default();
+        holds.knows(9 * SECOND, SECOND);
+        holds.asks(2 * SECOND);
+        holds.stored(Some(7 * SECOND), 2 * SECOND);
+        assert!(!holds.is_news(&hold(8 * SECOND), 2 * SECOND), "a late answer loses nothing");
+        holds.stored(Some(6 * SECOND), 2 * SECOND);
+        assert!(holds.is_news(&hold(8 * SECOND), 2 * SECOND));
+        holds.knows(SECOND, 3 * SECOND);
+        assert!(!holds.is_news(&hold(SECOND), 3 * SECOND));
+        holds.asks(3 * SECOND + SECOND / 2);
+        holds.stored(None, 3 * SECOND + SECOND / 2);
+        assert!(holds.is_news(&hold(SECOND / 2), 3 * SECOND + SECOND / 2));
+    }
+
+    #[test]
+    fn a_message_is_later_than_an_answer_that_was_on_its_way() {
+        let mut holds = Holds::default();
+        holds.asks(SECOND);
+        holds.knows(9 * SECOND, 2 * SECOND);
+        holds.stored(None, 3 * SECOND);
+        assert!(!holds.is_news(&hold(8 * SECOND), 3 * SECOND));
     }
 }

@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use resile::cooldown::Hold;
-use resile::quota::{Dimension, Rate};
 
 use super::Context;
 use crate::keys::Keys;
@@ -11,7 +10,7 @@ use crate::meter::Meter;
 use crate::scale::Scale;
 use crate::scripts::{
     HoldReply, HoldRequest, Known, LearnedRequest, LeaseReply, LimitsRequest, MemberReply,
-    MemberRequest, ProbeReply, ProbeRequest, ProbeStep, Report, ScriptError, VoteReply,
+    MemberRequest, ProbeReply, ProbeRequest, ProbeStep, Report, ScriptError, SetLimit, VoteReply,
     VoteRequest,
 };
 use crate::store::Store;
@@ -27,8 +26,8 @@ pub(super) enum Job {
     Hold(Option<Hold>),
     /// Exchanges a lease. `index` is its place in the agent.
     Lease { index: usize, key: String, scale: Scale, ask: Ask, ttl: Duration },
-    /// Reads the limits that were set at run time.
-    Limits,
+    /// Reads the limits that were set at run time, and tells those that this member has read.
+    Limits(Vec<SetLimit>),
     /// Tells what this member has learned of the limits.
     Learn(Vec<Report>),
     /// Votes.
@@ -44,7 +43,7 @@ pub(super) enum Answer {
     Members(MemberReply),
     Hold(HoldReply),
     Lease(LeaseReply),
-    Limits(Vec<(Dimension, Rate)>),
+    Limits(Vec<SetLimit>),
     Learned(Vec<Known>),
     Votes(VoteReply),
     Probe(ProbeReply),
@@ -91,8 +90,8 @@ impl Desk {
                 let request = ask.request(id, scale, *ttl, *weight);
                 Ok(Answer::Lease(store.run(key, &request).await?))
             }
-            Job::Limits => {
-                let request = LimitsRequest { change: None };
+            Job::Limits(known) => {
+                let request = LimitsRequest { known, change: None };
                 Ok(Answer::Limits(store.run(&keys.limits(), &request).await?))
             }
             Job::Learn(reports) => {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use resile::quota::{Dimension, Learning, Rate, Told};
 use resile::time::Timer;
 use resile::upstream::Resource;
@@ -7,6 +9,9 @@ use crate::keys;
 use crate::lease::Lease;
 use crate::scale::Scale;
 use crate::scripts::{Known, Report};
+
+/// The time for which a member remembers what the fleet has learned.
+const MEMORY: Duration = Duration::from_secs(60);
 
 /// A limit of a member, and what operators were told of it.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +23,8 @@ pub(super) struct Own {
     /// The limit that the fleet has, and the share of it that the fleet uses.
     base: Rate,
     share: f64,
+    /// The time of the last answer with a learned limit, and this limit in units a second.
+    used: Option<(Duration, f64)>,
     /// A change that the fleet does not know, in units a second: its exchange had no answer.
     pending: f64,
     /// The lowest base of which operators were told, and the share.
@@ -33,6 +40,7 @@ impl Own {
             is_set,
             base: rate,
             share: 1.0,
+            used: None,
             pending: 0.0,
             told_base: f64::INFINITY,
             told: Told::WHOLE,
@@ -56,7 +64,7 @@ fn per_second(rate: &Rate) -> f64 {
 /// The lessons of the members about the limits.
 impl<M: Timer> Agent<'_, M> {
     /// Returns what this member has learned since the last call.
-    pub(super) fn reports(&mut self) -> Vec<Report> {
+    pub(super) fn reports(&mut self, now: Duration) -> Vec<Report> {
         let members = f64::from(self.divisor().max(1));
         let learns = self.learns();
         let shared = self.shared;
@@ -74,6 +82,7 @@ impl<M: Timer> Agent<'_, M> {
                 own: limit,
                 change: if learns { pending + change * limit } else { 0.0 },
                 reported: learned.reported.map(|share| share * limit),
+                used: own.used.filter(|(at, _)| now <= *at + MEMORY).map(|(_, used)| used),
             }
         };
         self.owns.iter_mut().map(report).collect()
@@ -92,7 +101,7 @@ impl<M: Timer> Agent<'_, M> {
     }
 
     /// Takes what the fleet knows of the limits, as the answer to reports.
-    pub(super) fn learn(&mut self, reports: &[Report], known: &[Known]) {
+    pub(super) fn learn(&mut self, reports: &[Report], known: &[Known], now: Duration) {
         let learns = self.learns();
         for ((own, report), known) in self.owns.iter_mut().zip(reports).zip(known) {
             let limit = own.per_second();
@@ -103,6 +112,7 @@ impl<M: Timer> Agent<'_, M> {
             let most = (base / limit).min(1.0);
             let share = if learns { (known.used / limit).min(most) } else { most };
             (own.base, own.share) = (known.base, share / most);
+            own.used = (own.share < 0.999).then_some((now, known.used));
             self.shared.use_share(own.dimension, share, most);
             let (upstream, noun) = (self.shared.upstream().name(), keys::word(own.dimension));
             if most < 0.999 && base < 0.999 * own.told_base {

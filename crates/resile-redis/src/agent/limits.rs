@@ -1,10 +1,10 @@
-use resile::quota::{Dimension, Rate};
 use resile::time::Timer;
 use resile::upstream::Resource;
 
 use super::learned::Own;
 use super::step::Agent;
 use crate::keys;
+use crate::scripts::SetLimit;
 
 /// The limits that were set at run time.
 impl<M: Timer> Agent<'_, M> {
@@ -13,11 +13,11 @@ impl<M: Timer> Agent<'_, M> {
     }
 
     /// Takes the limits of the fleet. A dimension without one has that of the upstream again.
-    pub(super) fn limit(&mut self, limits: &[(Dimension, Rate)]) {
+    pub(super) fn limit(&mut self, limits: Vec<SetLimit>) {
         let upstream = self.shared.upstream();
         for own in &mut self.owns {
             let dimension = own.dimension;
-            let set = limits.iter().find(|(other, _)| *other == dimension).map(|(_, rate)| *rate);
+            let set = limits.iter().find(|set| set.dimension == dimension).and_then(|set| set.rate);
             let code = || upstream.quota().and_then(|quota| quota.rate(dimension));
             let Some(rate) = set.or_else(code) else { continue };
             if own.rate != rate || own.is_set != set.is_some() {
@@ -30,6 +30,7 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
         }
+        self.set = limits;
         self.rescale();
     }
 }

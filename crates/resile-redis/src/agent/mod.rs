@@ -106,7 +106,7 @@ where
             let jobs = agent.due(context.store.generation(), now);
             round.begin(&desk, jobs, agent.pace.limit());
         }
-        seat.update(|snapshot| agent.describe(snapshot));
+        seat.update(|snapshot| agent.describe(snapshot, now));
         let mut wakes_at = agent.wakes_at(round.is_idle(), began.elapsed());
         if leaves_since.is_some() {
             wakes_at = wakes_at.min(now + LOOK); // the end of a wait is not a change

@@ -21,6 +21,7 @@ use crate::lease::{Lease, TTL};
 use crate::meter::Meter;
 use crate::mode::Mode;
 use crate::scale::Scale;
+use crate::scripts::SetLimit;
 
 /// The steps of the task between two waits.
 pub(super) struct Agent<'a, M: Timer> {
@@ -49,8 +50,14 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
+    /// The time of the last answer.
+    pub(super) answered_at: Option<Duration>,
+    /// The time since which the limits work.
+    pub(super) works_since: Option<Duration>,
     /// One for each limit of the quota.
     pub(super) owns: Vec<Own>,
+    /// The limits that were set at run time, as the store had them last.
+    pub(super) set: Vec<SetLimit>,
     /// One for each lease.
     pub(super) alarms: Vec<Alarm>,
     /// The longest time without a grant of all alarms that are on.
@@ -115,7 +122,10 @@ impl<'a, M: Timer> Agent<'a, M> {
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
+            answered_at: None,
+            works_since: None,
             owns,
+            set: Vec::new(),
             alarms,
             starves_for: None,
             meter,
@@ -176,9 +186,12 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.renewed_at = Some(now);
             self.renews_every = spread(RENEWAL * factor, self.shared);
             jobs.push(Job::Renew(MEMBER_TTL * factor));
+            // A member that rests keeps what the server may lose.
+            if self.has_quota() && (!self.rests || !self.set.is_empty()) {
+                jobs.push(Job::Limits(self.set.clone()));
+            }
             if self.has_quota() && !self.rests {
-                jobs.push(Job::Limits);
-                jobs.push(Job::Learn(self.reports()));
+                jobs.push(Job::Learn(self.reports(now)));
             }
             if has_cooldown && self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);
@@ -186,8 +199,10 @@ impl<'a, M: Timer> Agent<'a, M> {
         }
         let may_publish = retry_at <= now && self.holds.publish_at() <= now;
         let news = self.news(now).filter(|_| may_publish);
-        // The hold is read with each renewal, because a message may be lost.
-        if has_cooldown && (renews && !self.rests || news.is_some()) {
+        // The hold is read with each renewal, because a message or the data may be lost.
+        let reads = renews && (!self.rests || self.shared.hold().is_some());
+        if has_cooldown && (reads || news.is_some()) {
+            self.holds.asks(now);
             if news.is_some() {
                 self.holds.publishes(now);
             }

@@ -8,13 +8,23 @@ use super::notices::Partial;
 use super::step::Agent;
 use crate::member::{self, Leased};
 
+/// Returns whether the store does not answer in this state.
+pub(super) const fn is_away(state: State) -> bool {
+    matches!(state, State::Coasting | State::Safe)
+}
+
 /// What operators and programs see.
 impl<M: Timer> Agent<'_, M> {
     /// Reports a state that lasts, and logs the reason of a bad one.
     pub(super) fn tell(&mut self, now: Duration) {
         let upstream = self.shared.upstream().name();
         let before = self.notices.told();
-        let told = self.notices.tell(self.state(), now);
+        let state = self.state();
+        let told = self.notices.tell(state, now);
+        if is_away(before) && !is_away(told) {
+            self.shared.answered();
+        }
+        self.works_since = if is_away(state) { None } else { self.works_since.or(Some(now)) };
         let report = || self.shared.report(told, self.census.last());
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
@@ -46,15 +56,17 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
-    /// Returns whether the limits work, and the members, the hold or the votes do not.
+    /// Returns whether the limits work, and the members, the hold or the votes do not. A failure
+    /// from before counts for nothing: the next try may come a second later.
     fn is_partial(&self) -> bool {
-        self.presence.is_safe() && !matches!(self.state(), State::Safe | State::Coasting)
+        let has_failed = |since| self.presence.failed_at() > since;
+        self.presence.is_safe() && self.works_since.is_some_and(has_failed)
     }
 
-    pub(super) fn describe(&self, snapshot: &mut member::Snapshot) {
+    pub(super) fn describe(&self, snapshot: &mut member::Snapshot, now: Duration) {
         snapshot.state = self.state();
         snapshot.members = self.census.last();
-        snapshot.age = self.shared.upstream().fleet().and_then(|status| status.age);
+        snapshot.age = self.answered_at.map(|at| now.saturating_sub(at));
         let is_news = (snapshot.exchanges, snapshot.failures) != (self.exchanges, self.failures);
         snapshot.latency = self.meter.latency();
         snapshot.starves_for = self.starves_for;

@@ -5,8 +5,9 @@
 -- a member last had it, the lowest limit that the provider reports and its time, the limit that all
 -- use and the largest one that was allowed, the time of the last report, and the words of the base.
 -- ARGV: for each limit its name (with its value if it was set at run time), the own limit of the
--- member, its words, the change that its calls have taught, and the limit that the provider reports
--- to it ('' for none). The words are its count, its period in us and its burst.
+-- member, its words, the change that its calls have taught, the limit that the provider reports to it,
+-- and the limit that all used by its last answer ('' for none of these two). The latter counts if the
+-- key knows none, as after a loss of data. The words are its count, its period in us and its burst.
 -- Reply: for each limit the words of the base and the limit that all use.
 --
 -- Limits are in units a second, as decimal texts. They need not be exact, so doubles are.
@@ -29,12 +30,12 @@ local times = redis.call('HMGET', key, 't', 'd')
 local now, offset = steady(tonumber(times[1] or 0), tonumber(times[2] or 0))
 local replies = {}
 
-for i = 1, #ARGV - 4, 5 do -- a whole report has five
+for i = 1, #ARGV - 5, 6 do -- a whole report has six
     local name = ARGV[i]
     local own = bounded(tonumber(ARGV[i + 1]), 1e-12, 1e18)
     local words = ARGV[i + 2]
     local change = bounded(tonumber(ARGV[i + 3]), -1e18, 1e18)
-    local reported = tonumber(ARGV[i + 4])
+    local reported, remembered = tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
     local stored = redis.call('HGET', key, name)
     local n = {}
     for word in string.gmatch(stored or '', '%S+') do
@@ -60,7 +61,7 @@ for i = 1, #ARGV - 4, 5 do -- a whole report has five
         most = math.min(base, cap)
     end
     if not used then
-        used = most
+        used = remembered or most
     elseif most > top and used >= 0.9 * top then
         used = used / top * most -- what was refused before belongs to the old limit
     end

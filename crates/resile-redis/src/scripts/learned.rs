@@ -27,6 +27,8 @@ pub(crate) struct Report {
     pub(crate) change: f64,
     /// The limit that the provider reports.
     pub(crate) reported: Option<f64>,
+    /// The limit that the fleet used, by its last answer. It counts if the store knows none.
+    pub(crate) used: Option<f64>,
 }
 
 impl Report {
@@ -58,9 +60,10 @@ impl Request for LearnedRequest<'_> {
 
     fn args(&self) -> Vec<String> {
         let args = |report: &Report| {
-            let Report { rate, own, change, reported, .. } = report;
-            let reported = reported.map_or_else(String::new, |limit| limit.to_string());
-            [report.name(), own.to_string(), words(rate), change.to_string(), reported]
+            let Report { rate, own, change, reported, used, .. } = report;
+            let text = |limit: Option<f64>| limit.map_or_else(String::new, |it| it.to_string());
+            let (name, own, change) = (report.name(), own.to_string(), change.to_string());
+            [name, own, words(rate), change, text(*reported), text(*used)]
         };
         self.reports.iter().flat_map(args).collect()
     }
@@ -99,13 +102,14 @@ mod tests {
             own: 1.0 / 3.0,
             change: -0.25,
             reported: Some(0.125),
+            used: Some(0.25),
         };
-        let none = Report { reported: None, is_set: true, own: 2.0, ..report };
+        let none = Report { reported: None, used: None, is_set: true, own: 2.0, ..report };
         let request = LearnedRequest { reports: &[report, none] };
         let args = request.args();
         let words = "20 60000000 20";
-        assert_eq!(args[..5], ["tokens", "0.3333333333333333", words, "-0.25", "0.125"]);
-        assert_eq!(args[5..], ["tokens:2", "2", words, "-0.25", ""]);
+        assert_eq!(args[..6], ["tokens", "0.3333333333333333", words, "-0.25", "0.125", "0.25"]);
+        assert_eq!(args[6..], ["tokens:2", "2", words, "-0.25", "", ""]);
         let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         let reply = Value::Array(vec![word(words), word("0.25")]);
         let known = Known { base: Rate::per_minute(20), used: 0.25 };

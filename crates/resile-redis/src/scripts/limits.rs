@@ -7,15 +7,27 @@ use resile::quota::{Dimension, Rate};
 use super::{Request, ScriptError, build, garbage};
 use crate::keys;
 
+/// A limit that was set at run time, as the store has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SetLimit {
+    pub(crate) dimension: Dimension,
+    /// `None` if the limit was removed.
+    pub(crate) rate: Option<Rate>,
+    /// The later one of two versions counts.
+    pub(crate) version: u64,
+}
+
 /// Reads the limits that all members take instead of their own. See `limits.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LimitsRequest {
-    /// The limit to set before. `None` as the rate removes it.
+pub(crate) struct LimitsRequest<'a> {
+    /// The limits that this member has read. A server that has lost them takes them.
+    pub(crate) known: &'a [SetLimit],
+    /// The limit to set. `None` as the rate removes it.
     pub(crate) change: Option<(Dimension, Option<Rate>)>,
 }
 
-impl Request for LimitsRequest {
-    type Reply = Vec<(Dimension, Rate)>;
+impl Request for LimitsRequest<'_> {
+    type Reply = Vec<SetLimit>;
     const NAME: &'static str = "limits";
     const TEXT: &'static str = include_str!("limits.lua");
 
@@ -25,8 +37,14 @@ impl Request for LimitsRequest {
     }
 
     fn args(&self) -> Vec<String> {
-        let Some((dimension, rate)) = &self.change else { return Vec::new() };
-        vec![keys::word(*dimension).to_owned(), rate.as_ref().map_or_else(String::new, words)]
+        let change = self.change.map_or([String::new(), String::new()], |(dimension, rate)| {
+            [keys::word(dimension).to_owned(), rate.as_ref().map_or_else(none, words)]
+        });
+        let known = self.known.iter().flat_map(|SetLimit { dimension, rate, version }| {
+            let rate = rate.as_ref().map_or_else(none, words);
+            [keys::word(*dimension).to_owned(), format!("{rate} {version}")]
+        });
+        change.into_iter().chain(known).collect()
     }
 
     fn parse(reply: &Value) -> Result<Self::Reply, ScriptError> {
@@ -38,11 +56,21 @@ impl Request for LimitsRequest {
         let limits = fields.chunks(2).map(|pair| {
             let [name, limit] = pair else { return None };
             let (name, limit) = (text(name)?, text(limit)?);
+            let (limit, version) = limit.rsplit_once(' ')?;
             let named = |dimension: &Dimension| keys::word(*dimension) == name;
-            Some((Dimension::ALL.into_iter().find(named)?, rate(&limit)?))
+            let rate = if limit == REMOVED { None } else { Some(rate(limit)?) };
+            let dimension = Dimension::ALL.into_iter().find(named)?;
+            Some(SetLimit { dimension, rate, version: version.parse().ok()? })
         });
         limits.collect::<Option<_>>().ok_or_else(|| garbage(Self::NAME, reply))
     }
+}
+
+/// The words of a limit that was removed.
+const REMOVED: &str = "0 0 0";
+
+fn none() -> String {
+    REMOVED.to_owned()
 }
 
 /// Returns a limit as words: its count, its period in microseconds and its burst.
@@ -74,21 +102,29 @@ mod tests {
     #[test]
     fn a_limit_survives_its_words() {
         let limit = Rate::new(7, Duration::from_millis(2_500)).with_burst(3);
-        let request = LimitsRequest { change: Some((Dimension::Tokens, Some(limit))) };
-        assert_eq!(request.args(), ["tokens", "7 2500000 3"]);
-        let parsed = LimitsRequest::parse(&reply(&["tokens", "7 2500000 3"])).unwrap();
-        assert_eq!(parsed, [(Dimension::Tokens, limit)]);
+        let known = [
+            SetLimit { dimension: Dimension::Tokens, rate: Some(limit), version: 9 },
+            SetLimit { dimension: Dimension::Input, rate: None, version: 10 },
+        ];
+        let change = Some((Dimension::Tokens, Some(limit)));
+        let words = ["tokens", "7 2500000 3 9", "input", "0 0 0 10"];
+        let request = LimitsRequest { known: &known, change };
+        assert_eq!(request.args()[..2], ["tokens", "7 2500000 3"]);
+        assert_eq!(request.args()[2..], words);
+        assert_eq!(LimitsRequest::parse(&reply(&words)).unwrap(), known);
         assert_eq!(LimitsRequest::parse(&reply(&[])).unwrap(), []);
-        let removal = LimitsRequest { change: Some((Dimension::Input, None)) };
-        assert_eq!(removal.args(), ["input", ""]);
+        let removal = LimitsRequest { known: &[], change: Some((Dimension::Input, None)) };
+        assert_eq!(removal.args(), ["input", "0 0 0"]);
+        assert_eq!(LimitsRequest { known: &[], change: None }.args(), ["", ""]);
     }
 
     #[test]
     fn a_wrong_limit_is_an_error() {
-        for wrong in ["", "7", "0 1 1", "1 0 1", "1 1 0", "1 1 1 1", "-1 1 1", "1 1 x"] {
+        for wrong in ["", "7", "0 1 1 1", "1 0 1 1", "1 1 0 1", "1 1 1", "1 1 1 1 1", "-1 1 1 1"] {
             assert!(LimitsRequest::parse(&reply(&["tokens", wrong])).is_err(), "{wrong}");
         }
-        assert!(LimitsRequest::parse(&reply(&["more", "1 1 1"])).is_err());
+        assert!(LimitsRequest::parse(&reply(&["tokens", "1 1 1 x"])).is_err());
+        assert!(LimitsRequest::parse(&reply(&["more", "1 1 1 1"])).is_err());
         assert!(LimitsRequest::parse(&reply(&["tokens"])).is_err());
         assert!(LimitsRequest::parse(&Value::Nil).is_err());
     }

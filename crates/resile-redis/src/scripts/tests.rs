@@ -197,17 +197,19 @@ fn report(number: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = R
     });
     let own = prop_oneof![2 => select(&[1.0, 2.0, 2.000_001, 3.0][..]), 1 => number.clone()];
     let change = prop_oneof![2 => Just(0.0), 2 => -1.0..0.5, 1 => number.clone()];
+    let dimension = select(&[Dimension::Requests, Dimension::Tokens][..]);
+    let used = prop_oneof![1 => Just(None), 1 => number.clone().prop_map(Some)];
     let reported =
         prop_oneof![2 => Just(None), 1 => (0.5..3.0).prop_map(Some), 1 => number.prop_map(Some)];
-    let dimension = select(&[Dimension::Requests, Dimension::Tokens][..]);
-    (dimension, prop::bool::weighted(0.3), rate, own, change, reported).prop_map(
-        |(dimension, is_set, rate, own, change, reported)| Report {
+    (dimension, prop::bool::weighted(0.3), rate, own, change, reported, used).prop_map(
+        |(dimension, is_set, rate, own, change, reported, used)| Report {
             dimension,
             is_set,
             rate,
             own,
             change,
             reported,
+            used,
         },
     )
 }

@@ -4,7 +4,7 @@ use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use resile::fleet::State;
+use resile::fleet::{State, Status};
 use resile::{Cooldown, Upstream};
 use resile_redis::Fleet;
 use tokio::time::sleep;
@@ -135,4 +135,48 @@ async fn a_part_that_fails_is_told_while_the_limits_are_shared() {
     let is_over = || !lines.with("all parts are shared again").is_empty();
     until("the end", is_over, || format!("{:?}", mate.member.snapshot())).await;
     assert!(!mate.member.snapshot().is_partial);
+}
+
+#[tokio::test]
+async fn a_hold_of_another_process_is_told_once_with_its_length() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let join = || {
+        let upstream = limited(100, 10).with_cooldown(Cooldown::new());
+        Mate::join(&Fleet::new(&server.url()).unwrap(), upstream)
+    };
+    let crew = [join(), join()];
+    all_share(&crew).await;
+    crew[0].upstream.hold(Duration::from_secs(3));
+    sleep(Duration::from_millis(1_500)).await; // each has read the hold too
+    crew[0].upstream.hold(Duration::from_secs(4)); // the same hold, longer
+    sleep(Duration::from_millis(500)).await;
+    let told = lines.with("another process was asked");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("cooldown: all calls wait 3.0s"), "{told:?}");
+}
+
+/// The state that operators see lasts for a while after the return of the server.
+#[tokio::test]
+async fn the_end_of_an_outage_contradicts_nothing() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let upstream = limited(100, 10).with_cooldown(Cooldown::new());
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    all_share(std::slice::from_ref(&mate)).await;
+    let began = tokio::time::Instant::now();
+    server.kill();
+    let status = || mate.upstream.fleet().unwrap();
+    until("a lasting outage", || status().state == State::Safe, || status().to_string()).await;
+    sleep(Duration::from_secs(2)).await;
+    server.restart();
+    let is_back = || {
+        let Status { state, age, .. } = status();
+        let silence = began.elapsed().saturating_sub(Duration::from_millis(1_500));
+        assert!(state != State::Safe || age.unwrap() >= silence, "{}", status());
+        state == State::Shared
+    };
+    until("the return", is_back, || status().to_string()).await;
+    assert!(status().age.unwrap() < Duration::from_millis(1_500));
+    assert_eq!(lines.with("the hold or the votes fail"), [""; 0]);
 }

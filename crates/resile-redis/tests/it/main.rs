@@ -23,6 +23,7 @@ mod learned;
 mod leave;
 mod limit;
 mod log;
+mod loss;
 mod messages;
 mod modes;
 mod rest;

@@ -58,7 +58,7 @@ impl Lesson {
         }
         let is_capped = now - self.capped <= FRESH;
         let most = if is_capped { self.base.min(self.cap) } else { self.base };
-        let mut used = self.used.unwrap_or(most);
+        let mut used = self.used.or(report.used).unwrap_or(most);
         if self.used.is_some() && most > self.top && used >= 0.9 * self.top {
             used = used / self.top * most;
         }
