@@ -227,10 +227,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Notes that a part refuses the attempt or makes it wait.
     #[cold]
     fn refused(&mut self, by: Refuser, reason: StopReason) {
+        // A cooldown that goes on may hold the same attempt several times. It waits once.
+        let is_new = by != Refuser::Cooldown || self.guard.progress.refuser() != Some(by);
         self.guard.progress.set_refuser(Some(by));
         // No strain is behind a cost above the burst. The breaker has its own events.
         if reason != StopReason::TooLarge && by != Refuser::Breaker {
-            self.guard.note_limit(by.part());
+            self.guard.note_limit(by.part(), is_new);
         }
     }
 

@@ -77,11 +77,26 @@ where
         let named = self.policy.rules().classifier().error_type(last);
         let inner = within::ask(|| X::Describe::value(last));
         let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
+        let is_cancelled = inner.as_ref().is_some_and(|inner| inner.is_cancelled);
         let inner = inner.as_ref().map(|inner| &*inner.error_type);
         let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
         X::Describe::with(last, |error, source| {
-            let failure = AttemptFailure { error, source, error_type, is_refusal, cut, verdict };
-            self.emit(make(failure));
+            let failure = AttemptFailure {
+                error,
+                source,
+                error_type,
+                is_refusal,
+                is_cancelled,
+                cut,
+                verdict,
+            };
+            let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
+            match make(failure) {
+                kind @ EventKind::Waiting { .. } if is_fallback => {
+                    within::passing_on(|| self.emit(kind));
+                }
+                kind => self.emit(kind),
+            }
         });
     }
 }

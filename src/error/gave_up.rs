@@ -294,12 +294,14 @@ impl<E> fmt::Display for GaveUp<E> {
                 self.0.facts.no_room.map_or(Ok(()), |no_room| write!(f, ", {no_room}"))?;
             }
             None if self.reason().is_evident(self.cut()) => {}
+            None if self.reason() == StopReason::Fatal && within::is_passed_on() => {}
             None => write!(f, ", {}", self.reason().in_words(self.verdict()))?,
         }
         if let Some(cut) = self.cut() {
             write!(f, " (last failure: {cut})")?;
         }
-        if let Some(after) = self.retry_after() {
+        // A wait before "again" would contradict a request that must not be sent again.
+        if let Some(after) = self.retry_after().filter(|_| self.reason() != StopReason::Fatal) {
             if self.0.facts.is_floor {
                 write!(f, " (wait at least {after:.1?} before the next call)")?;
             } else {
@@ -337,7 +339,8 @@ impl<E> GaveUp<E> {
                 _ => within::ask(|| last)
                     .map_or(std::any::type_name::<E>().into(), |end| end.error_type),
             };
-            End { error_type, is_refusal: reason.is_refusal(attempts, cut.is_some()) }
+            let is_refusal = reason.is_refusal(attempts, cut.is_some());
+            End { error_type, is_refusal, is_cancelled: reason == StopReason::Cancelled }
         });
     }
 }

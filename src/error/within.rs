@@ -14,6 +14,8 @@ pub(crate) struct End {
     pub(crate) error_type: Cow<'static, str>,
     /// True if a part of its upstream refused it. The part has events of its own.
     pub(crate) is_refusal: bool,
+    /// True if its token was cancelled.
+    pub(crate) is_cancelled: bool,
 }
 
 #[derive(Default)]
@@ -26,6 +28,7 @@ enum Question {
 
 thread_local! {
     static QUESTION: Cell<Question> = const { Cell::new(Question::None) };
+    static PASSED_ON: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sources of an error that are asked at most.
@@ -65,4 +68,23 @@ pub(crate) fn answer(end: impl FnOnce() -> End) {
         let end = Question::Answered(end());
         let _ = QUESTION.try_with(|question| question.set(end));
     }
+}
+
+/// Reports that a fallback passes the request on to its next alternative. Meanwhile no error on this
+/// thread says that the request must not be sent again: it is sent elsewhere.
+pub(crate) fn passing_on(report: impl FnOnce()) {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            let _ = PASSED_ON.try_with(|is_passed_on| is_passed_on.set(self.0));
+        }
+    }
+    // The observer may panic.
+    let _reset = PASSED_ON.try_with(|is_passed_on| Reset(is_passed_on.replace(true)));
+    report();
+}
+
+/// Returns whether the request is passed on to another alternative.
+pub(super) fn is_passed_on() -> bool {
+    PASSED_ON.try_with(Cell::get).unwrap_or(false)
 }

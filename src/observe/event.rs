@@ -260,6 +260,8 @@ pub struct AttemptFailure<'a> {
     /// True if a part of an upstream refused a call within the attempt. That part has events of its
     /// own.
     pub is_refusal: bool,
+    /// True if the token of a call within the attempt was cancelled.
+    pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.

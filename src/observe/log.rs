@@ -263,9 +263,10 @@ mod write {
                 let inner = event.call?.site;
                 is_new_pair(outer, inner).then_some(Level::WARN)?
             }
-            // The part that refuses has lines of its own, at its start and at its end.
+            // The part that refuses has lines of its own, at its start and at its end. A cancellation
+            // is the wish of the caller, also that of the last alternative.
             EventKind::Waiting { failure, .. } | EventKind::GaveUp { failure, .. }
-                if failure.is_refusal =>
+                if failure.is_refusal || failure.is_cancelled =>
             {
                 Level::DEBUG
             }

@@ -85,7 +85,8 @@ impl fmt::Display for Event<'_> {
                 }
                 // `failure` has printed its own hint.
                 let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
-                match retry_after.filter(|after| printed != Some(*after)) {
+                let is_final = reason == StopReason::Fatal; // no wait before "again"
+                match retry_after.filter(|after| !is_final && printed != Some(*after)) {
                     Some(after) if reason.is_floor(failure.verdict, after) => {
                         write!(f, ", wait at least {after:.1?} before the next call")
                     }

@@ -105,7 +105,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                     // Held before foreign code runs, so that a panic gives it back.
                     *held =
                         Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
-                    limits::note(&self.target, HeldBy::Quota, None);
+                    limits::note(&self.target, HeldBy::Quota, None, true);
                     reserved
                 }
                 Err(admit) => {

@@ -39,19 +39,23 @@ impl Parts {
 }
 
 /// Notes that a part makes a call wait or refuses it. With a `hold`, that a cooldown holds all calls
-/// for this time.
+/// for this time. `counts` is true if this is one more wait or refusal.
 #[cold]
 #[inline(never)]
-pub(super) fn note<X: Endpoint<Timer: Timer>>(target: &X, by: HeldBy, hold: Option<Duration>) {
+pub(super) fn note<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    by: HeldBy,
+    hold: Option<Duration>,
+    counts: bool,
+) {
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
-    let times = u64::from(hold.is_none());
     let hold = match &parts.cooldown {
         Some(cooldown) if by == HeldBy::Cooldown => hold.or_else(|| cooldown.remaining(now)),
         _ => hold,
     };
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
-    if parts.strains.note(by, now / MS, until / MS, times) {
+    if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
     }
 }

@@ -148,7 +148,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
-            limits::note(&self.target, HeldBy::Cooldown, new_hold);
+            limits::note(&self.target, HeldBy::Cooldown, new_hold, false);
         }
         if let Some((before, after)) = lowered {
             limits::tell_lowered(&self.target, now, before, after);
@@ -170,10 +170,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Notes that a part makes an attempt wait or refuses it.
+    /// Notes that a part makes an attempt wait or refuses it. `is_new` is false if it has noted this
+    /// attempt before.
     #[cold]
-    pub(crate) fn note_limit(&self, by: HeldBy) {
-        limits::note(&self.target, by, None);
+    pub(crate) fn note_limit(&self, by: HeldBy, is_new: bool) {
+        limits::note(&self.target, by, None, is_new);
     }
 }
 

@@ -270,7 +270,7 @@ impl<M: Timer> Upstream<M> {
             cooldown.hold(self.now(), Some(after));
             let hold = cooldown.remaining(self.now());
             if hold.is_some() {
-                super::limits::note(self, HeldBy::Cooldown, hold);
+                super::limits::note(self, HeldBy::Cooldown, hold, false);
             }
         }
     }

@@ -76,6 +76,29 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
     );
 }
 
+/// A wait before "again" would contradict a request that must not be sent again. A getter has it.
+#[test]
+fn a_final_failure_names_no_wait_before_the_next_call() {
+    let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+    let lines = std::cell::RefCell::new(Vec::new());
+    let observer = |event: &resile::observe::Event<'_>| lines.borrow_mut().push(event.to_string());
+    for (verdict, told) in [
+        (Verdict::throttled().not_again().after(SECOND), " (asked to wait 1.0s)"),
+        (Verdict::throttled().not_again().at_least(SECOND), ""),
+    ] {
+        let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);
+        let upstream = super::script::upstream(&timer);
+        let call = retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
+        let gave_up = drive(call, &timer).unwrap_err();
+        let words = "the request must not be sent again";
+        assert_eq!(gave_up.to_string(), format!("script: gave up after 1 attempt, {words}"));
+        assert_eq!(gave_up.retry_after(), Some(SECOND));
+        let line = lines.borrow().last().cloned().unwrap();
+        assert!(line.contains(words) && !line.contains("next call"), "{line}");
+        assert!(line.ends_with(told) && !line.contains("try again"), "{line}");
+    }
+}
+
 /// Error types without `Error` pass through unchanged.
 #[test]
 fn operations_may_return_anyhow_and_boxed_errors() {

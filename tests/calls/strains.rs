@@ -89,8 +89,9 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     timer.advance(SECOND * 30);
     drive(call(), &timer).unwrap();
     let over = lines();
-    let over_in = format!("INFO feed: cooldown over: {held} waits within 2");
-    assert!(over.len() == 1 && over[0].starts_with(&over_in), "{over:?} for {held}");
+    // The release may hold a call several times. Each of the 40 calls waited once.
+    let over_in = "INFO feed: cooldown over: 40 waits within 2";
+    assert!(over.len() == 1 && over[0].starts_with(over_in), "{over:?} for {held}");
 }
 
 #[test]

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::tracing::Level;
+use resile::cancel::Cancel;
 use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
 use resile::{
     Backoff, Breaker, Budget, Classify, FallbackPolicy, GaveUp, Jitter, Never, RetryPolicy,
     Upstream, Verdict, fallback, retry,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::script::drive;
 use super::tracing::{capture, messages};
@@ -110,6 +112,46 @@ fn an_alternative_that_failed_is_a_warning() {
         *level == Level::WARN && line.starts_with("answers: alternative 1 of 2 failed")
     };
     assert_eq!(messages().iter().filter(|line| is_line(line)).count(), 1);
+}
+
+/// Returns the lines of a fallback whose alternatives all end in the same way, and its error.
+fn alternatives<K: Cancel + Clone>(verdict: Verdict, token: &K) -> (Vec<(Level, String)>, String) {
+    capture();
+    let timer = ManualTimer::new();
+    let upstream = |name: &'static str| Upstream::new(name).with_timer(&timer);
+    let (model, answers) = (upstream("model"), upstream("answers"));
+    let one = |_: resile::fallback::Alternative<'_, u32>| {
+        let send = |_| async { Err::<(), _>(io::Error::from(io::ErrorKind::NotFound)) };
+        retry(send, POLICY.with_classifier(move |_: &io::Error| verdict), token.clone()).on(&model)
+    };
+    let policy = FallbackPolicy::new().with_classifier(resile::classify::Always);
+    let gave_up = drive(fallback(&[1, 2], one, policy, Never).on(&answers), &timer).unwrap_err();
+    let lines = messages().into_iter().filter(|(_, line)| line.starts_with("answers"));
+    (lines.collect(), GaveUp::flatten(gave_up).to_string())
+}
+
+/// The request is sent elsewhere, so the line does not say that it must not be sent again.
+#[test]
+fn an_alternative_that_is_passed_on_says_nothing_of_a_repetition() {
+    let (lines, error) = alternatives(Verdict::fatal(), &Never);
+    let next = "answers: alternative 1 of 2 failed, trying the next: \
+                model: gave up after 1 attempt: entity not found";
+    assert_eq!(lines[0], (Level::WARN, next.to_owned()));
+    let last = "the request must not be sent again";
+    assert!(lines[1].1.contains(last) && error.contains(last), "{lines:?} {error}");
+}
+
+/// The last alternative was cancelled by a token of its own.
+#[test]
+fn a_cancelled_alternative_is_not_a_warning() {
+    let token = CancellationToken::new();
+    token.cancel();
+    let (lines, error) = alternatives(Verdict::transient(), &token);
+    assert!(error.contains("cancelled"), "{error}");
+    assert!(
+        !lines.is_empty() && lines.iter().all(|(level, _)| *level == Level::DEBUG),
+        "{lines:?}"
+    );
 }
 
 #[test]
