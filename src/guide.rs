@@ -202,7 +202,6 @@ chapter! {
 }
 
 chapter! {
-    #[doc = "[`resile-clients`]: https://docs.rs/resile-clients"]
     clients ["tokio"] [
         "crate::io::Classifier" "crate::RetryPolicy::contention" "crate::Attempt::number"
     ]

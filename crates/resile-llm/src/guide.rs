@@ -24,7 +24,7 @@ chapter! {
     failures [
         "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
-        "crate::Reply::explain" "crate::another_model" "resile::Upstream::isolate"
+        "crate::Reply::explain" "crate::another_model"
     ]
     include_str!("../docs/guide/failures.md")
 }
