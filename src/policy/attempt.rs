@@ -156,7 +156,7 @@ impl fmt::Debug for Attempt {
             .field("elapsed", &self.elapsed())
             .field("delay", &self.delay())
             .field("remaining", &self.remaining())
-            .field("time_left", &self.time_left())
+            .field("limit", &time(self.limit))
             .finish()
     }
 }

@@ -56,7 +56,6 @@ impl Classifier {
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer.
-    #[must_use]
     pub fn unanswered(&self) -> Verdict {
         if_idempotent(Failing).verdict(self.idempotency)
     }
