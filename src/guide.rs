@@ -10,6 +10,14 @@
 #![doc = ""]
 #![doc = include_str!("../docs/guide/guide.md")]
 
+/// The style of pictures whose letters are too small on a phone: there they scroll sideways.
+macro_rules! wide_pictures {
+    () => {
+        "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }\n\
+         @media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>"
+    };
+}
+
 /// A chapter: its name, the features that its links need, the links, the text, and what follows it.
 macro_rules! chapter {
     (
@@ -73,7 +81,7 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     load [] [
         "crate::Upstream" "crate::Budget" "crate::Breaker" "crate::Cooldown" "crate::Bulkhead"
-"crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
+        "crate::Quota" "crate::Throttle" "crate::Health::Throttling" "crate::GaveUp" "crate::GaveUp::reason"
         "crate::RetryPolicy::aws" "crate::Budget::aws" "crate::StopReason::Budget" "crate::http::Failure"
         "crate::RetryPolicy::contention" "crate::Keyed" "crate::Upstream::call" "#parts" "#limit"
         "#collapse" "#storm" "#fleet"
@@ -105,8 +113,7 @@ chapter! {
     "<figcaption>A fleet at a rate limit of 500 a second: requests a second.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
-    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
+    wide_pictures!(),
     "",
     "Next: [`configuration`]."
 }
@@ -159,8 +166,7 @@ chapter! {
     "<figcaption>512 agents at a limit of 10 calls a second: finished agents.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
-    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
+    wide_pictures!(),
     "",
     "Next: [`fleet`]."
 }
@@ -177,8 +183,7 @@ chapter! {
     "<figcaption>Eight processes with one limit of 200 a second: what the provider got.</figcaption>",
     "</figure>",
     "",
-    "<style>.picture { margin: 1em 0; overflow-x: auto } .picture svg { max-width: 100%; height: auto }",
-    "@media (max-width: 700px) { .picture svg { min-width: 45rem } }</style>",
+    wide_pictures!(),
     "",
     "Next: [`testing`]."
 }

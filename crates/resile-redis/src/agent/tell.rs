@@ -13,7 +13,7 @@ pub(super) const fn is_away(state: State) -> bool {
     matches!(state, State::Coasting | State::Safe)
 }
 
-/// What operators and programs see.
+/// Tells operators and programs of the state.
 impl<M: Timer> Agent<'_, M> {
     /// Reports a state that lasts, and logs the reason of a bad one.
     pub(super) fn tell(&mut self, now: Duration) {

@@ -1,4 +1,4 @@
-//! What the members bring back to a server that has lost all data.
+//! The members bring the shared state back to a server that has lost all data.
 
 use std::time::Duration;
 

@@ -4,14 +4,14 @@ use super::super::learned::{Known, LearnedRequest, Report};
 use super::super::limits::{rate, words};
 use super::{Model, Stored, Time};
 
-/// What members have learned, behind `learned.lua`. Limits are doubles, as in the script.
+/// The lessons of the members, as `learned.lua` keeps them. Limits are doubles, as in the script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lessons {
     time: Time,
     limits: BTreeMap<String, Lesson>,
 }
 
-/// What is known of one limit.
+/// The knowledge of one limit.
 #[derive(Debug, Clone, PartialEq)]
 struct Lesson {
     /// The lowest limit that a member was built with, its words, and the time of its last report.
