@@ -3,8 +3,8 @@ use super::{Event, Observe};
 /// An observer that writes events to the log. The default observer of an upstream.
 ///
 /// With the feature `tracing` events go to the `tracing` target `resile`, and without it nothing is
-/// logged. The message is the event in one line: the upstream, the attempt, the error and the next
-/// step.
+/// logged. The message is the event in one line: the upstream, the attempt, the next step, and the
+/// error with its sources.
 ///
 /// | level | event |
 /// |---|---|
@@ -24,7 +24,6 @@ use super::{Event, Observe};
 /// | `hint_ms` | the wait that the upstream asked for |
 /// | `retry_after_ms` | the recommended wait before the next call |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing |
-/// | `error.message` | the error with its sources |
 /// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
@@ -86,7 +85,6 @@ impl Observe for Log {
 #[cfg(feature = "tracing")]
 mod write {
     use std::collections::BTreeSet;
-    use std::fmt;
     use std::panic::Location;
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
@@ -97,7 +95,7 @@ mod write {
     use crate::breaker::Transition;
     #[cfg(feature = "fleet")]
     use crate::fleet::State;
-    use crate::observe::{AttemptFailure, CallKind, EventKind, HeldBy, OneLine};
+    use crate::observe::{CallKind, EventKind, HeldBy};
     use crate::policy::StopReason;
     use crate::quota::Evidence;
 
@@ -127,7 +125,6 @@ mod write {
                 hint_ms = fields.hint.map(ms),
                 retry_after_ms = fields.retry_after.map(ms),
                 elapsed_ms = fields.elapsed.map(ms),
-                error.message = fields.message().map(tracing::field::display),
                 error.type = fields.error_type,
                 health = fields.health,
                 reason = fields.reason,
@@ -156,7 +153,6 @@ mod write {
         hint: Option<Duration>,
         retry_after: Option<Duration>,
         elapsed: Option<Duration>,
-        failure: Option<AttemptFailure<'a>>,
         error_type: Option<&'a str>,
         health: Option<&'static str>,
         reason: Option<&'static str>,
@@ -183,7 +179,6 @@ mod write {
                         hint: failure.verdict.and_then(|verdict| verdict.hint()),
                         elapsed: known(attempt.elapsed()),
                         error_type: failure.error_type,
-                        failure: Some(failure),
                         health: Some(failure.health().as_str()),
                         ..fields
                     }
@@ -208,7 +203,6 @@ mod write {
                         .filter(|after| !reason.is_floor(failure.verdict, *after)),
                     elapsed: known(elapsed),
                     error_type: Some(error_type),
-                    failure: Some(failure),
                     health: failure.verdict.map(|verdict| verdict.health().as_str()),
                     reason: Some(reason.as_str()),
                     ..fields
@@ -233,26 +227,6 @@ mod write {
                     Self { elapsed: lasted, times: Some(refused), ..fields }
                 }
                 _ => fields,
-            }
-        }
-
-        /// Returns the words of the error, or those of the cut.
-        fn message(&self) -> Option<Message<'a>> {
-            let failure = self.failure?;
-            let is_known = failure.cut.is_some() || failure.error.is_some();
-            is_known.then_some(Message(failure))
-        }
-    }
-
-    /// Prints a failure without its hint, which has a field of its own.
-    struct Message<'a>(AttemptFailure<'a>);
-
-    impl fmt::Display for Message<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match (self.0.cut, self.0.error) {
-                (Some(cut), _) => cut.fmt(f),
-                (None, Some(error)) => OneLine(error).fmt(f),
-                (None, None) => Ok(()),
             }
         }
     }
