@@ -1,7 +1,5 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
-#[cfg(feature = "tonic-0_14")]
-mod classifier;
 mod retry_info;
 #[cfg(feature = "tonic-0_14")]
 mod status;
@@ -14,8 +12,6 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
-#[cfg(feature = "tonic-0_14")]
-pub use classifier::Classifier;
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
 pub use status::status;

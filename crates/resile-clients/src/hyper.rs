@@ -12,6 +12,8 @@ use crate::rule::{Rule, always, if_idempotent, never};
 
 #[cfg(feature = "hyper-1")]
 pub use error::error;
+#[cfg(feature = "kube-5")]
+pub(crate) use error::word;
 
 /// Returns the verdict on a kind. Most of them are a method of `hyper::Error` without its `is_`.
 ///

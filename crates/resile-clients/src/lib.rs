@@ -11,8 +11,18 @@ pub use resile;
 pub mod amqp;
 pub mod aws;
 pub mod azure;
-#[cfg(feature = "hyper-1")]
+#[cfg(any(
+    feature = "aws-smithy-1",
+    feature = "hyper-1",
+    feature = "lapin-4",
+    feature = "mongodb-3",
+    feature = "opendal-0_59",
+    feature = "redis-1",
+    feature = "sqlx-0_9",
+    feature = "tokio-postgres-0_7"
+))]
 mod chain;
+mod classifier;
 pub mod elasticsearch;
 pub mod gcs;
 pub mod grpc;
@@ -39,4 +49,5 @@ pub mod sqlx;
 #[cfg(feature = "tokio-postgres-0_7")]
 pub mod tokio_postgres;
 
+pub use classifier::Classifier;
 pub use idempotency::Idempotency;

@@ -5,11 +5,15 @@
 //! `sqlx-0_9-mysql`. A program that uses `sqlx` has its driver already. SQLite needs no feature, because
 //! its codes have at most four digits and an SQLSTATE has five characters.
 
+use std::borrow::Cow;
+
 use ::sqlx::Error;
 use ::sqlx::error::DatabaseError;
 use resile::Verdict;
 use resile::io::Classifier;
 
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, never};
 use crate::{Idempotency, sqlite};
@@ -35,17 +39,11 @@ use crate::{Idempotency, sqlite};
 ///
 /// # Examples
 ///
-/// The classifier of a policy is one line. An attempt that a timeout cuts is not repeated either, because
-/// the opinion on cuts is that of `io::Classifier`.
-///
 /// ```
-/// use resile::io::Classifier;
 /// use resile::{Classify, RetryPolicy};
-/// use resile_clients::Idempotency::NotIdempotent;
+/// use resile_clients::Classifier;
 ///
-/// let classifier = Classifier::non_idempotent()
-///     .over(|_, error: &sqlx::Error| resile_clients::sqlx::error(error, NotIdempotent));
-///
+/// let classifier = Classifier::non_idempotent();
 /// assert!(classifier.classify(&sqlx::Error::PoolTimedOut).unwrap().is_again());
 /// let policy = RetryPolicy::contention().with_classifier(classifier);
 /// # let _ = policy;
@@ -96,4 +94,42 @@ fn database(error: &dyn DatabaseError, idempotency: Idempotency) -> Option<Verdi
     // An SQLSTATE has five characters, so this is a result code of SQLite.
     let code = error.code().filter(|code| code.len() < 5)?;
     sqlite::code(code.parse().ok()?, idempotency)
+}
+
+classifies!(Error => error, word);
+
+/// Returns the code of the database, the word for an `io::Error`, or the kind.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(match error {
+        Error::Database(error) => return code(&**error),
+        Error::Io(error) => return io_word(error),
+        Error::Tls(error) => return io_word(&**error).or(Some("Tls".into())),
+        Error::Configuration(_) => "Configuration",
+        Error::InvalidArgument(_) => "InvalidArgument",
+        Error::Protocol(_) => "Protocol",
+        Error::RowNotFound => "RowNotFound",
+        Error::TypeNotFound { .. } => "TypeNotFound",
+        Error::ColumnIndexOutOfBounds { .. } => "ColumnIndexOutOfBounds",
+        Error::ColumnNotFound(_) => "ColumnNotFound",
+        Error::ColumnDecode { .. } => "ColumnDecode",
+        Error::Encode(_) => "Encode",
+        Error::Decode(_) => "Decode",
+        Error::AnyDriverError(_) => "AnyDriverError",
+        Error::PoolTimedOut => "PoolTimedOut",
+        Error::PoolClosed => "PoolClosed",
+        Error::WorkerCrashed => "WorkerCrashed",
+        Error::InvalidSavePointStatement => "InvalidSavePointStatement",
+        Error::BeginFailed => "BeginFailed",
+        _ => return None,
+    }))
+}
+
+/// Returns the code of the database. The SQLSTATE of MariaDB is the same for most errors, so its number
+/// is the code.
+fn code(error: &dyn DatabaseError) -> Option<Cow<'_, str>> {
+    #[cfg(feature = "sqlx-0_9-mysql")]
+    if let Some(error) = error.try_downcast_ref::<::sqlx::mysql::MySqlDatabaseError>() {
+        return Some(error.number().to_string().into());
+    }
+    error.code()
 }

@@ -1,5 +1,6 @@
 //! The client `tokio-postgres` 0.7 (feature `tokio-postgres-0_7`).
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
@@ -7,6 +8,8 @@ use ::tokio_postgres::Error;
 use resile::Verdict;
 use resile::io::Classifier;
 
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, if_idempotent, never};
 use crate::{Idempotency, postgres};
@@ -32,15 +35,11 @@ use crate::{Idempotency, postgres};
 /// # Examples
 ///
 /// ```
-/// use resile::io::Classifier;
 /// use resile::RetryPolicy;
-/// use resile_clients::Idempotency::NotIdempotent;
-/// use resile_clients::tokio_postgres::error;
+/// use resile_clients::Classifier;
 ///
-/// // One line. An attempt that a timeout cuts is not repeated either.
-/// let classifier = Classifier::non_idempotent()
-///     .over(|_, it: &tokio_postgres::Error| error(it, NotIdempotent));
-/// let policy = RetryPolicy::contention().with_classifier(classifier);
+/// // An attempt that a timeout cuts is not repeated either.
+/// let policy = RetryPolicy::contention().with_classifier(Classifier::non_idempotent());
 /// # let _ = policy;
 /// ```
 #[must_use]
@@ -98,4 +97,15 @@ const READING: [&str; 3] =
 fn is_other_session(error: &Error) -> bool {
     let error = error.source().and_then(|error| error.downcast_ref::<io::Error>());
     error.is_some_and(|it| it.kind() == ErrorKind::PermissionDenied && it.raw_os_error().is_none())
+}
+
+classifies!(Error => error, word);
+
+/// Returns the SQLSTATE of the server, the word for an `io::Error`, or that of a closed connection.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    match error.code() {
+        Some(state) => Some(state.code().into()),
+        None if error.is_closed() => Some("closed".into()),
+        None => io_word(error),
+    }
 }

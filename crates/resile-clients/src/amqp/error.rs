@@ -1,8 +1,12 @@
+use std::borrow::Cow;
+
 use lapin::{Confirmation, Error, ErrorKind};
 use resile::Verdict;
 
 use super::{confirmation, reply};
 use crate::Idempotency;
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Unknown};
 use crate::rule::{always, if_idempotent, never};
 
@@ -59,6 +63,23 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
         _ => return None,
     };
     Some(rule.verdict(idempotency))
+}
+
+classifies!(Error => error, word);
+
+/// Returns the number of the reply, the word for an `io::Error`, or the kind.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(match error.kind() {
+        ErrorKind::ProtocolError(error) => return Some(error.get_id().to_string().into()),
+        ErrorKind::IOError(error) => return io_word(&**error),
+        ErrorKind::InvalidChannelState(..) => "InvalidChannelState",
+        ErrorKind::InvalidChannel(_) => "InvalidChannel",
+        ErrorKind::InvalidConnectionState(_) => "InvalidConnectionState",
+        ErrorKind::MissingHeartbeatError => "MissingHeartbeatError",
+        ErrorKind::ChannelsLimitReached => "ChannelsLimitReached",
+        ErrorKind::AuthProviderError(_) => "AuthProviderError",
+        _ => return None,
+    }))
 }
 
 /// Returns the verdict on a confirmation. `None` for a message that the broker took, and for one

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::iter;
 
@@ -6,6 +7,7 @@ use resile::Verdict;
 use resile::io::{Classifier, never_sent};
 
 use super::{Pushback, code, retry_info, with_retry_info};
+use crate::classifier::classifies;
 use crate::rule::State::Failing;
 use crate::rule::{always, if_idempotent};
 use crate::{Idempotency, http2};
@@ -21,7 +23,7 @@ use crate::{Idempotency, http2};
 /// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed
 /// 4. the code
 ///
-/// A request that was cut by a timeout has no status, so pass [`Classifier`](super::Classifier) to a
+/// A request that was cut by a timeout has no status, so pass [`Classifier`](crate::Classifier) to a
 /// policy instead of a closure around this function.
 ///
 /// # Examples
@@ -71,4 +73,34 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
 
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     error.source()
+}
+
+classifies!(Status => status, word);
+
+#[expect(clippy::unnecessary_wraps, reason = "other clients have errors without a word")]
+fn word(status: &Status) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(name(status.code())))
+}
+
+/// Returns the name of a code as the specification of gRPC spells it.
+const fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
 }

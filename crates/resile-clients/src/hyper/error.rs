@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
@@ -5,7 +6,8 @@ use resile::Verdict;
 use resile::io::Classifier;
 
 use super::kind;
-use crate::chain::links;
+use crate::chain::{io_word, links};
+use crate::classifier::classifies;
 use crate::rule::State::Unknown;
 use crate::rule::never;
 use crate::{Idempotency, http2};
@@ -104,4 +106,12 @@ fn connect(error: &(dyn Error + 'static), idempotency: Idempotency) -> Verdict {
     }
     let told = Classifier::idempotent().verdict(error);
     told.or_else(|| kind("connect", idempotency)).unwrap_or(Verdict::transient())
+}
+
+classifies!(::hyper::Error => error, word);
+
+/// Returns the name of the kind, or the word for the `io::Error` in the chain.
+pub(crate) fn word(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
+    let name = links(error).find_map(|link| link.downcast_ref().and_then(name));
+    name.map(Cow::Borrowed).or_else(|| io_word(error))
 }

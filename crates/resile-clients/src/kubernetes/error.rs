@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use ::kube_client::Error;
@@ -5,6 +6,8 @@ use ::kube_client::core::Status;
 use resile::{Health, Verdict};
 
 use super::rule;
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 use crate::{Idempotency, hyper};
@@ -27,12 +30,10 @@ use crate::{Idempotency, hyper};
 ///
 /// ```
 /// use resile::RetryPolicy;
-/// use resile_clients::Idempotency::NotIdempotent;
-/// use resile_clients::kubernetes::error;
+/// use resile_clients::Classifier;
 ///
 /// // Of a client with `default_retry: false`.
-/// let policy =
-///     RetryPolicy::new().with_classifier(|it: &kube_client::Error| error(it, NotIdempotent));
+/// let policy = RetryPolicy::new().with_classifier(Classifier::non_idempotent());
 /// # let _ = policy;
 /// ```
 #[must_use]
@@ -99,4 +100,18 @@ const fn by_code(code: u16) -> Option<&'static str> {
         504 => "Timeout",
         _ => return None,
     })
+}
+
+classifies!(Error => error, word);
+
+/// Returns the reason of the server, or the word for the error below.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    match error {
+        Error::Api(status) if !status.reason.is_empty() => Some(Cow::Borrowed(&status.reason)),
+        Error::Api(status) => Some(status.code.to_string().into()),
+        Error::HyperError(error) => hyper::word(error),
+        Error::Service(error) => hyper::word(&**error),
+        Error::ReadEvents(error) => io_word(error),
+        _ => None,
+    }
 }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::time::Duration;
 
@@ -6,6 +7,8 @@ use resile::Verdict;
 
 use super::{by_label, kind, rule};
 use crate::Idempotency;
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::Failing;
 use crate::rule::{Rule, always, if_idempotent};
 
@@ -29,11 +32,9 @@ const BASE: Duration = Duration::from_millis(100);
 ///
 /// ```
 /// use resile::RetryPolicy;
-/// use resile_clients::Idempotency::NotIdempotent;
-/// use resile_clients::mongodb::error;
+/// use resile_clients::Classifier;
 ///
-/// let policy =
-///     RetryPolicy::new().with_classifier(|it: &mongodb::error::Error| error(it, NotIdempotent));
+/// let policy = RetryPolicy::new().with_classifier(Classifier::non_idempotent());
 /// # let _ = policy;
 /// ```
 #[must_use]
@@ -76,16 +77,24 @@ fn in_part(code: i32) -> Option<Rule> {
 }
 
 fn by_kind(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
-    let name = match &*error.kind {
+    match &*error.kind {
         ErrorKind::Io(error) => {
             let told = idempotency.io().verdict(&**error);
-            return told.or_else(|| kind("Io", idempotency));
+            told.or_else(|| kind("Io", idempotency))
         }
         ErrorKind::ConnectionPoolCleared { message, .. }
             if message.starts_with("Connection pool for ") =>
         {
-            return Some(always(Failing).verdict(idempotency));
+            Some(always(Failing).verdict(idempotency))
         }
+        other => kind(name(other)?, idempotency),
+    }
+}
+
+/// Returns the name of a kind without a code.
+fn name(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::Io(_) => "Io",
         ErrorKind::ConnectionPoolCleared { .. } => "ConnectionPoolCleared",
         ErrorKind::ServerSelection { .. } => "ServerSelection",
         ErrorKind::DnsResolve { .. } => "DnsResolve",
@@ -98,6 +107,23 @@ fn by_kind(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
         ErrorKind::Transaction { .. } => "Transaction",
         ErrorKind::Shutdown => "Shutdown",
         _ => return None,
-    };
-    kind(name, idempotency)
+    })
+}
+
+classifies!(Error => error, word);
+
+/// Returns the name of the code, its number, the word for an `io::Error`, or the kind.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    match &*error.kind {
+        ErrorKind::Command(error) if !error.code_name.is_empty() => {
+            Some(Cow::Borrowed(&error.code_name))
+        }
+        ErrorKind::Command(error) => Some(error.code.to_string().into()),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => Some(error.code.to_string().into()),
+        ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
+            Some(Cow::Borrowed(&error.code_name))
+        }
+        ErrorKind::Io(error) => io_word(&**error).or(Some("Io".into())),
+        kind => name(kind).map(Cow::Borrowed),
+    }
 }

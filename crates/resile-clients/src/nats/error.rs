@@ -1,4 +1,6 @@
+use std::borrow::Cow;
 use std::error::Error;
+use std::iter;
 
 use async_nats::jetstream::context::{
     ConsumerInfoError, ConsumerInfoErrorKind, CreateStreamError, CreateStreamErrorKind,
@@ -11,6 +13,7 @@ use resile::Verdict;
 
 use super::{api_rule, connect_rule, kind_rule};
 use crate::Idempotency;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy};
 use crate::rule::{Rule, if_idempotent, never};
 
@@ -44,9 +47,9 @@ pub fn error(error: &(dyn Error + 'static), idempotency: Idempotency) -> Option<
 }
 
 /// The client wraps an error three times at most.
-const MOST_SOURCES: u8 = 8;
+const MOST_SOURCES: usize = 8;
 
-fn rule(error: &(dyn Error + 'static), sources: u8) -> Option<Rule> {
+fn rule(error: &(dyn Error + 'static), sources: usize) -> Option<Rule> {
     let said = said(error)?;
     Some(match said {
         Said::Kind(name) => kind_rule(name)?,
@@ -59,6 +62,22 @@ fn rule(error: &(dyn Error + 'static), sources: u8) -> Option<Rule> {
             Some(source) if sources > 0 => rule(source, sources - 1).unwrap_or(DOUBT),
             _ => DOUBT,
         },
+    })
+}
+
+classifies!(
+    async_nats::ConnectError, async_nats::PublishError, async_nats::RequestError,
+    async_nats::client::FlushError, PublishError, RequestError, CreateStreamError, GetStreamError,
+    ConsumerError, ConsumerInfoError => error, word
+);
+
+/// Returns the kind, or the number of an answer of JetStream.
+fn word(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
+    let known = iter::successors(Some(error), |error| (*error).source()).take(MOST_SOURCES);
+    known.map_while(said).find_map(|said| match said {
+        Said::Kind(name) | Said::Connect(name) => Some(Cow::Borrowed(name)),
+        Said::Api(error) => Some(error.error_code().0.to_string().into()),
+        Said::Caller | Said::Other => None,
     })
 }
 

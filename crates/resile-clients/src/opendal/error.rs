@@ -1,9 +1,13 @@
-use ::opendal_core::Error;
+use std::borrow::Cow;
+
+use ::opendal_core::{Error, ErrorKind};
 use resile::Verdict;
 use resile::io::never_sent;
 
 use super::{kind, rule};
 use crate::Idempotency;
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::Unknown;
 use crate::rule::{Rule, always, never};
 
@@ -38,4 +42,15 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
         return Some(always(rule.state()).verdict(idempotency));
     }
     kind(name, error.is_temporary(), idempotency)
+}
+
+classifies!(Error => error, word);
+
+/// Returns the kind. For an unexpected error it is the word for the `io::Error` in it, if there is one.
+fn word(error: &Error) -> Option<Cow<'_, str>> {
+    let kind = || Some(Cow::Borrowed(error.kind().into_static()));
+    match error.kind() {
+        ErrorKind::Unexpected => io_word(error).or_else(kind),
+        _ => kind(),
+    }
 }

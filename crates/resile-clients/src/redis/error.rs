@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 
 use ::redis::{ErrorKind, RedisError};
@@ -5,6 +6,8 @@ use resile::Verdict;
 
 use super::prefix;
 use crate::Idempotency;
+use crate::chain::io_word;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, if_idempotent, never};
 
@@ -57,4 +60,25 @@ pub fn error(error: &RedisError, idempotency: Idempotency) -> Option<Verdict> {
         _ => return None,
     };
     Some(rule.verdict(idempotency))
+}
+
+classifies!(RedisError => error, word);
+
+/// Returns the first word of the reply, the word for an `io::Error`, or the kind.
+fn word(error: &RedisError) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => return error.code().map(Cow::Borrowed),
+        ErrorKind::Io => return io_word(error),
+        ErrorKind::Parse => "Parse",
+        ErrorKind::MasterNameNotFoundBySentinel => "MasterNameNotFoundBySentinel",
+        ErrorKind::NoValidReplicasFoundBySentinel => "NoValidReplicasFoundBySentinel",
+        ErrorKind::ClusterConnectionNotFound => "ClusterConnectionNotFound",
+        ErrorKind::AuthenticationFailed => "AuthenticationFailed",
+        ErrorKind::UnexpectedReturnType => "UnexpectedReturnType",
+        ErrorKind::InvalidClientConfig => "InvalidClientConfig",
+        ErrorKind::Client => "Client",
+        ErrorKind::EmptySentinelList => "EmptySentinelList",
+        ErrorKind::RESP3NotSupported => "RESP3NotSupported",
+        _ => return None,
+    }))
 }

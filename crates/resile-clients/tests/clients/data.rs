@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each of both reads some of it")]
 
+use std::borrow::Cow;
+
+use resile_clients::Classifier;
 use resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
-use resile_clients::resile::{Health, Verdict};
+use resile_clients::resile::{Classify, Health, Verdict};
 
 /// A line of the data file.
 #[derive(Debug)]
@@ -58,4 +61,23 @@ pub(crate) fn says(ask: impl Fn(Idempotency) -> Option<Verdict>) -> Option<Says>
         }
         (safe, booking) => panic!("one opinion is missing: {safe:?} and {booking:?}"),
     }
+}
+
+/// Returns what the classifier says of an error, for a policy.
+pub(crate) fn classified<E>(error: &E) -> Option<Says>
+where
+    Classifier: Classify<E>,
+{
+    says(|it| match it {
+        Idempotent => Classifier::idempotent().classify(error),
+        NotIdempotent => Classifier::non_idempotent().classify(error),
+    })
+}
+
+/// Returns the `error.type` of an error. It is empty for an error that has the name of its Rust type.
+pub(crate) fn word<E>(error: &E) -> String
+where
+    Classifier: Classify<E>,
+{
+    Classifier::idempotent().error_type(error).map(Cow::into_owned).unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use redis::{ErrorKind, RedisError, parse_redis_value};
 use resile_clients::redis as codes;
 use resile_clients::resile::Health;
 
+use super::data::{classified, word};
 use super::rows::{Says, rows, says};
 
 fn seen(error: &RedisError) -> Option<Says> {
@@ -24,6 +25,8 @@ fn each_reply_has_the_verdict_of_its_row() {
         assert_eq!(seen(&reply(row.code)), Some(row.says), "{}", row.code);
         let text = format!("{} and more words", row.code);
         assert_eq!(seen(&reply(&text)), Some(row.says), "{text}");
+        assert_eq!(classified(&reply(&text)), Some(row.says), "{text}");
+        assert_eq!(word(&reply(&text)), row.code.split(' ').next().unwrap());
     }
     assert_eq!(seen(&reply("NEVERSEEN words")), None);
 }
@@ -46,6 +49,14 @@ fn an_io_error_inside_is_found() {
     }
     assert_eq!(of(io::ErrorKind::PermissionDenied), (false, false, Health::Unknown, false));
     assert_eq!(seen(&(ErrorKind::Io, "dropped").into()), Some(failing(false)));
+    assert_eq!(
+        word::<RedisError>(&io::Error::from(io::ErrorKind::BrokenPipe).into()),
+        "connection_lost"
+    );
+    assert_eq!(
+        word::<RedisError>(&(ErrorKind::ClusterConnectionNotFound, "").into()),
+        "ClusterConnectionNotFound"
+    );
 }
 
 #[test]

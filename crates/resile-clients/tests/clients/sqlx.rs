@@ -8,6 +8,7 @@ use resile_clients::resile::Health;
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 
+use super::data::{classified, word};
 use super::rows::{Says, rows, says};
 
 fn seen(error: &Error) -> Option<Says> {
@@ -61,6 +62,8 @@ fn each_code_of_sqlite_has_the_verdict_of_its_row() {
     for row in rows().into_iter().filter(|row| row.family == "sqlite") {
         let code = row.code.trim_end_matches('*');
         assert_eq!(seen(&foreign(code)), Some(row.says), "{}", row.code);
+        assert_eq!(classified(&foreign(code)), Some(row.says), "{}", row.code);
+        assert_eq!(word(&foreign(code)), code);
     }
 }
 
@@ -96,7 +99,9 @@ fn an_io_error_is_read() {
 fn a_handshake_of_tls_sends_nothing() {
     let reset = io::Error::from(io::ErrorKind::ConnectionReset);
     assert_eq!(seen(&Error::Tls(reset.into())), Some((true, true, Health::Failing, false)));
+    assert_eq!(word(&Error::Tls(io::Error::from(io::ErrorKind::TimedOut).into())), "timeout");
     let wrong = Error::Tls("invalid peer certificate".into());
+    assert_eq!(word(&wrong), "Tls");
     assert_eq!(seen(&wrong), Some((false, false, Health::Unknown, false)));
 }
 
@@ -128,5 +133,9 @@ fn each_variant_has_a_verdict() {
         ),
     ] {
         assert_eq!(seen(&error), Some(says), "{error:?}");
+        assert_eq!(classified(&error), Some(says), "{error:?}");
+        let kind = format!("{error:?}");
+        let kind = kind.split(|it: char| !it.is_alphanumeric()).next().unwrap();
+        assert_eq!(word(&error), kind);
     }
 }

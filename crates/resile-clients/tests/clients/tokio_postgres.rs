@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Config, Error, NoTls};
 
+use super::data::{classified, word};
 use super::rows::{Says, rows, says};
 
 fn seen(error: &Error) -> Option<Says> {
@@ -109,7 +110,11 @@ async fn a_connection_that_ends_leaves_a_doubt() {
         io::ErrorKind::BrokenPipe,
         io::ErrorKind::Other,
     ] {
-        assert_eq!(seen(&error(Vec::new(), Some(kind)).await), DOUBT, "{kind}");
+        let error = error(Vec::new(), Some(kind)).await;
+        assert_eq!(seen(&error), DOUBT, "{kind}");
+        assert_eq!(classified(&error), DOUBT, "{kind}");
+        let word = word(&error);
+        assert_eq!(word.is_empty(), kind == io::ErrorKind::Other, "{kind}: {word}");
     }
 }
 
@@ -133,6 +138,7 @@ async fn a_peer_without_tls_is_not_asked_again() {
 async fn a_peer_of_another_protocol_is_not_asked_again() {
     let unexpected = error(message(b'Z', b"I"), None).await;
     assert_eq!(seen(&unexpected), GARBLED, "{unexpected}");
+    assert_eq!((classified(&unexpected), word(&unexpected)), (GARBLED, String::new()));
     let garbled = error(message(b'E', b"C"), None).await;
     assert_eq!(seen(&garbled), GARBLED, "{garbled}");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
+use resile_clients::Classifier;
 use resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_clients::grpc::{self, Pushback};
 use resile_clients::resile::classify::Cut;
@@ -44,10 +45,9 @@ fn each_code_has_the_verdict_of_its_row() {
 
 #[test]
 fn a_classifier_says_what_the_function_says_and_has_an_opinion_on_cuts() {
-    for (classifier, idempotency) in [
-        (grpc::Classifier::idempotent(), Idempotent),
-        (grpc::Classifier::non_idempotent(), NotIdempotent),
-    ] {
+    for (classifier, idempotency) in
+        [(Classifier::idempotent(), Idempotent), (Classifier::non_idempotent(), NotIdempotent)]
+    {
         let over = classifier.over(|grpc, (status,): &(Status,)| grpc.verdict(status));
         for number in 0..=17 {
             let status = Status::new(Code::from_i32(number), "words");
@@ -57,7 +57,7 @@ fn a_classifier_says_what_the_function_says_and_has_an_opinion_on_cuts() {
         }
         let is_again = idempotency == Idempotent;
         for cut in [Cut::Deadline, Cut::AttemptTimeout(Duration::from_secs(1))] {
-            let verdict = classifier.classify_cut(cut).unwrap();
+            let verdict = Classify::<Status>::classify_cut(&classifier, cut).unwrap();
             assert_eq!((verdict.is_again(), verdict.health()), (is_again, FAILING));
             assert_eq!(over.classify_cut(cut), Some(verdict));
         }
@@ -70,7 +70,7 @@ fn the_type_of_an_error_is_the_name_of_its_code() {
     for number in 0..=16 {
         let code = Code::from_i32(number);
         let status = Status::new(code, "words");
-        let name = grpc::Classifier::idempotent().error_type(&status).unwrap();
+        let name = Classifier::idempotent().error_type(&status).unwrap();
         assert!(name.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase()));
         assert_eq!(name.replace('_', ""), format!("{code:?}").to_uppercase());
     }
@@ -99,8 +99,8 @@ async fn a_cut_request_is_sent_again_only_if_it_is_idempotent() {
         })
         .0
     };
-    assert_eq!(attempts(grpc::Classifier::idempotent()).await.unwrap(), 2);
-    let gave_up = attempts(grpc::Classifier::non_idempotent()).await.unwrap_err();
+    assert_eq!(attempts(Classifier::idempotent()).await.unwrap(), 2);
+    let gave_up = attempts(Classifier::non_idempotent()).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 

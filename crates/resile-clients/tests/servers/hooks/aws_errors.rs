@@ -11,7 +11,7 @@ use resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_clients::aws::error;
 use resile_clients::resile::Health;
 
-use crate::data::{Says, rows, says};
+use crate::data::{Says, classified, rows, says, word};
 
 type Error = SdkError<ErrorMetadata, HttpResponse>;
 
@@ -44,7 +44,10 @@ fn each_code_has_the_verdict_of_its_row() {
     for row in rows().into_iter().filter(|row| row.family == "aws") {
         // The status alone says something else.
         for status in [400, 503] {
-            assert_eq!(seen(&service(status, Some(row.code), NOTHING)), Some(row.says), "{row:?}");
+            let failed = service(status, Some(row.code), NOTHING);
+            assert_eq!(seen(&failed), Some(row.says), "{row:?}");
+            assert_eq!(classified(&failed), Some(row.says), "{row:?}");
+            assert_eq!(word(&failed), row.code);
         }
         found += 1;
     }

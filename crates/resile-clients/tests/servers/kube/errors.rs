@@ -9,7 +9,7 @@ use resile_clients::kubernetes::error;
 use resile_clients::resile::Health;
 
 use crate::answering::{Server, answer};
-use crate::data::{Says, rows, says};
+use crate::data::{Says, classified, rows, says, word};
 use crate::row::within;
 
 fn seen(failed: &Error) -> Option<Says> {
@@ -53,6 +53,8 @@ async fn each_reason_has_the_verdict_of_its_row() {
             // The reason counts, whatever the code says.
             let error = failed(400, status(400, row.code, "")).await;
             assert_eq!(seen(&error), Some(row.says), "{}: {error:?}", row.code);
+            assert_eq!(classified(&error), Some(row.says), "{}: {error:?}", row.code);
+            assert_eq!(word(&error), row.code);
         }
         assert_eq!(seen(&failed(400, status(400, "Other", "")).await), None);
     })
@@ -67,6 +69,7 @@ async fn a_code_without_a_reason_has_that_of_its_code() {
         for (code, wanted) in [(429, overload), (502, DOUBT), (503, DOUBT), (504, DOUBT)] {
             let error = failed(code, "<html>".to_owned()).await;
             assert_eq!(seen(&error), wanted, "{code}: {error:?}");
+            assert_eq!(word(&error), code.to_string());
         }
         assert_eq!(seen(&failed(418, "<html>".to_owned()).await), None);
     })

@@ -10,7 +10,7 @@ use resile_clients::resile::Health;
 use tokio::net::TcpListener;
 
 use super::server::{Server, client};
-use crate::data::{Says, rows, says};
+use crate::data::{Says, classified, rows, says, word};
 use crate::row::{row, within};
 
 fn seen(failed: &Error) -> Option<Says> {
@@ -44,6 +44,8 @@ async fn each_row_of_a_server_has_its_verdict() {
             let answer = refusal(code, &labels);
             let failed = command(move || Some(answer.clone())).await;
             assert_eq!(seen(&failed), Some(wanted.says), "{}: {failed:?}", wanted.code);
+            assert_eq!(classified(&failed), Some(wanted.says), "{}: {failed:?}", wanted.code);
+            assert_eq!(word(&failed), "Name");
             found += 1;
         }
         assert!(found > 30, "{found}");

@@ -16,7 +16,7 @@ use async_nats::{
 use resile_clients::resile::Health;
 
 use super::start::seen;
-use crate::data::{Says, rows};
+use crate::data::{Says, classified, rows, word};
 
 const IN_DOUBT: Option<Says> = Some((true, false, Health::Failing, false));
 const WRONG: Option<Says> = Some((false, false, Health::Healthy, false));
@@ -36,7 +36,9 @@ fn each_kind_has_the_verdict_of_its_row() {
         (StoreErrorKind::MaxAckPending, "MaxAckPending"),
         (StoreErrorKind::MaxPayloadExceeded, "MaxPayloadExceeded"),
     ] {
-        assert_eq!(seen(&StoreError::new(kind)), says("nats", code), "{code}");
+        let error = StoreError::new(kind);
+        assert_eq!(seen(&error), says("nats", code), "{code}");
+        assert_eq!((classified(&error), word(&error)), (says("nats", code), code.to_owned()));
     }
     for (kind, code) in [
         (PublishErrorKind::MaxPayloadExceeded, "MaxPayloadExceeded"),
@@ -63,6 +65,7 @@ fn each_kind_has_the_verdict_of_its_row() {
 #[test]
 fn other_errors_have_the_verdict_of_their_source() {
     let no_source = RequestError::new(RequestErrorKind::Other);
+    assert_eq!(word(&no_source), "");
     assert_eq!(seen(&no_source), IN_DOUBT);
     assert_eq!(seen(&FlushError::new(FlushErrorKind::FlushError)), IN_DOUBT);
     let foreign = io::Error::from(io::ErrorKind::ConnectionRefused);
@@ -74,6 +77,7 @@ fn other_errors_have_the_verdict_of_their_source() {
     let closed = ApiError::with_source(ApiErrorKind::Other, closed);
     let closed = GetStreamError::with_source(GetStreamErrorKind::Request, closed);
     assert_eq!(seen(&closed), says("nats", "Send"));
+    assert_eq!(word(&closed), "Send");
     let nobody = ApiError::new(ApiErrorKind::NoResponders);
     let nobody = ConsumerError::with_source(ConsumerErrorKind::Request, nobody);
     assert_eq!(seen(&nobody), says("nats", "NoResponders"));

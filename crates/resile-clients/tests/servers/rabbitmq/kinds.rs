@@ -7,6 +7,7 @@ use lapin::{ChannelState, ConnectionState, Error, ErrorKind};
 use resile_clients::resile::Health;
 
 use super::start::seen;
+use crate::data::{classified, word};
 
 fn of(kind: ErrorKind) -> (bool, bool, Health, bool) {
     seen(&kind.into()).unwrap()
@@ -48,6 +49,11 @@ fn each_kind_has_a_verdict() {
     let in_doubt = (true, false, Health::Failing, false);
     assert_eq!(of(ErrorKind::InvalidChannel(7)), in_doubt);
     assert_eq!(of(ErrorKind::MissingHeartbeatError), in_doubt);
+    let silent = Error::from(ErrorKind::MissingHeartbeatError);
+    assert_eq!(
+        (classified(&silent), word(&silent)),
+        (Some(in_doubt), "MissingHeartbeatError".into())
+    );
     for state in [ConnectionState::Closed, ConnectionState::Error, ConnectionState::Closing] {
         assert_eq!(of(ErrorKind::InvalidConnectionState(state)), in_doubt);
     }

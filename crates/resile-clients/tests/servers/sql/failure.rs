@@ -2,7 +2,7 @@
 
 use resile_clients::resile::Health;
 
-use crate::data::{Says, says};
+use crate::data::{Says, classified, says, word};
 
 /// Sent again if it is idempotent: nobody knows whether it was executed.
 pub(crate) const DOUBT: Option<Says> = Some((true, false, Health::Failing, false));
@@ -23,6 +23,8 @@ pub(crate) const ANSWERED: Option<Says> = Some((false, false, Health::Healthy, f
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) says: Option<Says>,
+    /// The `error.type`.
+    pub(crate) word: String,
     /// The error in the form of `Debug`, which has the code and the words.
     pub(crate) text: String,
 }
@@ -45,13 +47,15 @@ impl Failure {
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
         let says = says(|it| resile_clients::sqlx::error(&error, it));
-        Self { says, text: format!("{error:?}") }
+        assert_eq!(classified(&error), says);
+        Self { says, word: word(&error), text: format!("{error:?}") }
     }
 }
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let says = says(|it| resile_clients::tokio_postgres::error(&error, it));
-        Self { says, text: format!("{error:?}") }
+        assert_eq!(classified(&error), says);
+        Self { says, word: word(&error), text: format!("{error:?}") }
     }
 }

@@ -1,7 +1,25 @@
-use resile::io::Classifier;
-use resile::{GaveUp, Never, RetryPolicy, retry};
-use resile_clients::Idempotency::NotIdempotent;
+use std::time::Duration;
+
+use resile::{Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
+use resile_clients::Classifier;
 use sqlx::PgPool;
+
+/// The capacity is nine retries for each of ten connections, because collisions come in crowds.
+static BANK: Upstream = Upstream::new("bank").with_budget(Budget::new().with_capacity(90));
+
+/// The pool waits less for a connection (`acquire_timeout`), and a statement for a lock
+/// (`lock_timeout`), so both end with an error of their own and no attempt is cut in doubt.
+const POLICY: RetryPolicy = RetryPolicy::contention()
+    .with_attempt_timeout(Duration::from_secs(5))
+    .with_total_timeout(Duration::from_secs(15));
+
+/// Reads the amount of an account.
+pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::Error>> {
+    let policy = POLICY.with_classifier(Classifier::idempotent());
+    let read = "SELECT amount FROM account WHERE id = $1";
+    let query = |_| sqlx::query_scalar(read).bind(id).fetch_one(bank);
+    retry(query, policy, Never).on(&BANK).await
+}
 
 /// Moves an amount from one account to another.
 pub(crate) async fn transfer(
@@ -9,10 +27,8 @@ pub(crate) async fn transfer(
     [from, to]: [i32; 2],
     amount: i64,
 ) -> Result<(), GaveUp<sqlx::Error>> {
-    let classifier = Classifier::non_idempotent()
-        .over(|_, error| resile_clients::sqlx::error(error, NotIdempotent));
-    let policy = RetryPolicy::contention().with_classifier(classifier);
-    retry(|_| attempt(bank, [from, to], amount), policy, Never).on("bank").await
+    let policy = POLICY.with_classifier(Classifier::non_idempotent());
+    retry(|_| attempt(bank, [from, to], amount), policy, Never).on(&BANK).await
 }
 
 /// Makes the whole transaction. If it is dropped, it is rolled back.

@@ -5,9 +5,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use resile::io::Classifier;
 use resile::{Never, RetryPolicy, retry};
-use resile_clients::Idempotency::NotIdempotent;
+use resile_clients::Classifier;
 use server::Place;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, SqlitePool};
@@ -194,8 +193,7 @@ async fn two_tasks_that_collide_both_commit() {
         admin.table().await;
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options);
         let pool = &pool.await.unwrap();
-        let classifier = Classifier::non_idempotent()
-            .over(|_, error| resile_clients::sqlx::error(error, NotIdempotent));
+        let classifier = Classifier::non_idempotent();
         let policy = RetryPolicy::contention().with_classifier(classifier);
         let attempts = AtomicU32::new(0);
         let task = || {

@@ -7,7 +7,7 @@ use opendal_core::{Error, ErrorKind, Operator};
 use resile_clients::opendal::error;
 use resile_clients::resile::Health;
 
-use crate::data::{Says, rows, says};
+use crate::data::{Says, classified, rows, says, word};
 
 fn seen(failed: &Error) -> Option<Says> {
     says(|it| error(failed, it))
@@ -39,6 +39,8 @@ fn each_kind_has_the_verdict_of_its_row() {
             let row = rows.iter().find(|row| row.code == code).unwrap();
             let made = Error::new(kind, "words").with_temporary(is_temporary);
             assert_eq!(seen(&made), Some(row.says), "{code}");
+            assert_eq!(classified(&made), Some(row.says), "{code}");
+            assert_eq!(self::word(&made), kind.into_static());
             // A layer below has tried it.
             let (again, booking, health, own) = row.says;
             let gave_up = seen(&made.set_persistent()).unwrap();

@@ -26,6 +26,7 @@ async fn a_deadlock() {
         assert_eq!(failures.len(), 1, "{failures:?}");
         // One transaction has both of its updates, and the other one has none.
         failures[0].check(row("mysql", "1213"), admin.sum("deadlock").await != 2);
+        assert_eq!(failures[0].word, "1213");
     })
     .await;
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use resile::Classify;
 use resile::classify::Cut;
-use resile::io::Classifier;
-use resile_clients::Idempotency::NotIdempotent;
+use resile_clients::Classifier;
 use server::Server;
 
 use super::{MariaDb, Session, options, shared};
@@ -98,8 +97,7 @@ async fn a_statement_that_the_caller_cuts() {
         let add = session.run("UPDATE late SET n = n + 1 WHERE id = 1");
         let cut = tokio::time::timeout(Duration::from_millis(300), add).await;
         assert!(cut.is_err());
-        let classifier = Classifier::non_idempotent()
-            .over(|_, error: &sqlx::Error| resile_clients::sqlx::error(error, NotIdempotent));
+        let classifier = Classifier::non_idempotent();
         assert!(!classifier.classify_cut(Cut::Deadline).unwrap().is_again());
         admin.run("COMMIT").await.unwrap();
         while admin.sum("late").await == 0 {

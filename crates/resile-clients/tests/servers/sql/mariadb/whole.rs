@@ -1,8 +1,7 @@
 //! Two tasks collide, and each of them is retried until it has committed.
 
-use resile::io::Classifier;
 use resile::{Never, RetryPolicy, retry};
-use resile_clients::Idempotency::NotIdempotent;
+use resile_clients::Classifier;
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
 use super::{Session, options, shared};
@@ -30,8 +29,7 @@ async fn two_tasks_that_deadlock_both_commit() {
         let before = admin.one(status).await;
         let pool = MySqlPoolOptions::new().max_connections(2);
         let pool = &pool.connect_with(options(&server).database("mysql")).await.unwrap();
-        let classifier = Classifier::non_idempotent()
-            .over(|_, error| resile_clients::sqlx::error(error, NotIdempotent));
+        let classifier = Classifier::non_idempotent();
         let policy = RetryPolicy::contention().with_classifier(classifier);
         let task = |ids| retry(move |_| attempt(pool, ids), &policy, Never).on("counted");
         let mut rounds = 0;

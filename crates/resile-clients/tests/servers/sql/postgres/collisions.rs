@@ -19,6 +19,7 @@ async fn a_row_that_changed_since_the_snapshot() {
             // A statement after it has another code, which must not decide.
             let later = late.fail("SELECT 1").await;
             later.check(row("postgres", "25P02"), false);
+            assert_eq!(later.word, "25P02");
             late.run("COMMIT").await.unwrap(); // the server rolls back
             failure.check(row("postgres", "40001"), admin.sum("snapshot").await != 10);
         }

@@ -4,7 +4,7 @@ use sqlx::postgres::PgPoolOptions;
 
 use super::{Admin, options, shared};
 use crate::row::within;
-use crate::sql::recipe::transfer;
+use crate::sql::recipe::{amount, transfer};
 
 const ROUNDS: i64 = 5;
 
@@ -33,9 +33,8 @@ async fn two_tasks_that_deadlock_both_commit() {
             two.unwrap();
             rounds += 1;
         }
-        let amounts = [1, 2].map(|id| format!("SELECT amount FROM account WHERE id = {id}"));
-        assert_eq!(admin.one(&amounts[0]).await, 1000 - 4 * rounds);
-        assert_eq!(admin.one(&amounts[1]).await, 1000 + 4 * rounds);
+        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 4 * rounds);
+        assert_eq!(amount(&bank, 2).await.unwrap(), 1000 + 4 * rounds);
     })
     .await;
 }

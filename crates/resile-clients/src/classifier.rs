@@ -1,0 +1,141 @@
+use resile::classify::{Opinion, Over};
+use resile::{Classify, Verdict};
+
+use crate::Idempotency;
+use crate::rule::State::Failing;
+use crate::rule::if_idempotent;
+
+/// A classifier of the errors of clients, by the idempotency of the request.
+///
+/// It classifies these types, each with the feature of its client:
+///
+/// | feature | types | verdict | `error.type` |
+/// |---|---|---|---|
+/// | `sqlx-0_9` | `sqlx::Error` | `sqlx::error` | the SQLSTATE of PostgreSQL, the number of MariaDB and SQLite, or the kind, such as `PoolTimedOut` |
+/// | `tokio-postgres-0_7` | `tokio_postgres::Error` | `tokio_postgres::error` | the SQLSTATE |
+/// | `tonic-0_14` | `tonic::Status` | `grpc::status` | the name of the code, such as `UNAVAILABLE` |
+/// | `redis-1` | `redis::RedisError` | `redis::error` | the first word of the reply, such as `LOADING` |
+/// | `mongodb-3` | `mongodb::error::Error` | `mongodb::error` | the name of the code, such as `WriteConflict`, or the kind |
+/// | `lapin-4` | `lapin::Error` | `amqp::error` | the number of the reply |
+/// | `async-nats-0_51` | the errors of `connect`, `request`, `publish`, `flush` and JetStream | `nats::error` | the kind, such as `NoResponders`, or the number of JetStream |
+/// | `kube-5` | `kube::Error` | `kubernetes::error` | the reason of the server, such as `TooManyRequests` |
+/// | `opendal-0_59` | `opendal::Error` | `opendal::error` | the kind, such as `RateLimited` |
+/// | `hyper-1` | `hyper::Error` | `hyper::error` | the kind in the table, such as `closed` |
+/// | `aws-smithy-1` | `SdkError` of the AWS SDKs | `aws::error` | the code, such as `SlowDown` |
+///
+/// An `io::Error` below such an error has the word of `resile::io`, such as `refused`. An error without
+/// a word has the name of its Rust type.
+///
+/// # Cut attempts
+///
+/// The classifier has an opinion on attempts that were cut ([`classify_cut`](Classify::classify_cut)),
+/// which a closure around a function such as `sqlx::error` does not have: an idempotent request is sent
+/// again after a timeout, and another one is not. Pass the classifier itself, and for an error type of
+/// your own use [`over`](Self::over), because both keep this opinion.
+///
+/// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`.
+///
+/// # Examples
+///
+#[cfg_attr(feature = "tonic-0_14", doc = "```")]
+#[cfg_attr(not(feature = "tonic-0_14"), doc = "```text")]
+/// use resile_clients::Classifier;
+/// use resile_clients::resile::{Classify, RetryPolicy, Verdict};
+/// use tonic::Status;
+///
+/// let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
+/// # let _ = policy;
+/// let booking = Classifier::non_idempotent();
+/// let lost = booking.classify(&Status::unavailable("the connection was lost"));
+/// assert_eq!(lost, Some(Verdict::transient().not_again()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a classifier does nothing until it is asked"]
+pub struct Classifier {
+    pub(crate) idempotency: Idempotency,
+}
+
+impl Classifier {
+    /// Creates a classifier for requests that may be executed twice.
+    pub const fn idempotent() -> Self {
+        Self { idempotency: Idempotency::Idempotent }
+    }
+
+    /// Creates a classifier for requests that must not be executed twice. A request is only sent
+    /// again if it surely was not executed.
+    pub const fn non_idempotent() -> Self {
+        Self { idempotency: Idempotency::NotIdempotent }
+    }
+
+    /// Returns the verdict on an error of a client. An unknown code has none.
+    #[must_use]
+    pub fn verdict<E: ?Sized>(&self, error: &E) -> Option<Verdict>
+    where
+        Self: Classify<E>,
+    {
+        self.classify(error)
+    }
+
+    /// Returns the verdict on a request that may have reached the server but has no answer.
+    pub fn unanswered(&self) -> Verdict {
+        if_idempotent(Failing).verdict(self.idempotency)
+    }
+
+    /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
+    /// asks this classifier. The opinion on cut attempts remains that of this classifier.
+    ///
+    /// # Examples
+    ///
+    #[cfg_attr(feature = "tonic-0_14", doc = "```")]
+    #[cfg_attr(not(feature = "tonic-0_14"), doc = "```text")]
+    /// use resile_clients::Classifier;
+    /// use resile_clients::resile::Classify;
+    /// use resile_clients::resile::classify::Cut;
+    /// use tonic::Status;
+    ///
+    /// enum CallError {
+    ///     Rpc(Status),
+    ///     NoToken,
+    /// }
+    ///
+    /// let booking = Classifier::non_idempotent()
+    ///     .over(|clients, error: &CallError| match error {
+    ///         CallError::Rpc(status) => clients.verdict(status),
+    ///         CallError::NoToken => None,
+    ///     });
+    /// assert!(!booking.classify_cut(Cut::Deadline).unwrap().is_again());
+    /// # assert!(booking.classify(&CallError::Rpc(Status::unavailable(""))).is_some());
+    /// # assert!(booking.classify(&CallError::NoToken).is_none());
+    /// ```
+    pub fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    where
+        E: ?Sized,
+        F: Fn(&Self, &E) -> V,
+        V: Opinion,
+    {
+        Over::new(self, self.unanswered(), map)
+    }
+}
+
+/// Makes the classifier one of this type: by the function of its verdict, and by that of its word for
+/// `error.type`.
+#[allow(unused_macros, reason = "without a client nothing uses it")]
+macro_rules! classifies {
+    ($($type:ty),+ => $error:path, $word:path) => {
+        $(impl resile::Classify<$type> for crate::Classifier {
+            fn classify(&self, error: &$type) -> Option<resile::Verdict> {
+                $error(error, self.idempotency)
+            }
+
+            fn classify_cut(&self, _: resile::classify::Cut) -> Option<resile::Verdict> {
+                Some(self.unanswered())
+            }
+
+            fn error_type<'e>(&self, error: &'e $type) -> Option<std::borrow::Cow<'e, str>> {
+                $word(error)
+            }
+        })+
+    };
+}
+#[allow(unused_imports, reason = "without a client nothing uses it")]
+pub(crate) use classifies;
