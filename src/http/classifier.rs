@@ -191,7 +191,13 @@ pub(super) const fn not_understood() -> Verdict {
     Verdict::fatal().with_health(Health::Healthy)
 }
 
-/// Has no opinion on a request that could not be built or was redirected too often.
+/// Returns the verdict on a request that the program cannot build. Nothing was sent, so the upstream is
+/// not to blame.
+pub(super) const fn not_built() -> Verdict {
+    Verdict::fatal().with_health(Health::Unknown)
+}
+
+/// Has no opinion on a request that was redirected too often.
 impl Classify<Failure> for Classifier {
     fn classify(&self, failure: &Failure) -> Option<Verdict> {
         Some(match failure.outcome() {
@@ -200,7 +206,8 @@ impl Classify<Failure> for Classifier {
             Outcome::Unanswered => self.unanswered(),
             Outcome::Cut => self.unanswered().on_cut(),
             Outcome::NotUnderstood => not_understood(),
-            Outcome::Impossible => return None,
+            Outcome::NotBuilt => not_built(),
+            Outcome::Redirected => return None,
         })
     }
 
@@ -209,7 +216,8 @@ impl Classify<Failure> for Classifier {
     }
 
     /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
-    /// answer that the program does not understand is `decode`.
+    /// answer that the program does not understand is `decode`, and a request that cannot be built is
+    /// `request`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
         let word = match failure.outcome() {
             Outcome::Refused(refused) => {
@@ -219,7 +227,8 @@ impl Classify<Failure> for Classifier {
             Outcome::Unanswered => "no_answer",
             Outcome::Cut => "timeout",
             Outcome::NotUnderstood => "decode",
-            Outcome::Impossible => return None,
+            Outcome::NotBuilt => "request",
+            Outcome::Redirected => return None,
         };
         Some(Cow::Borrowed(word))
     }

@@ -77,9 +77,12 @@ pub(super) enum Outcome {
     Cut,
     /// The whole answer arrived, but the program cannot read it.
     NotUnderstood,
-    /// No request of this kind gets an answer.
+    /// The request could not be built, so nothing was sent.
     #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
-    Impossible,
+    NotBuilt,
+    /// The answers redirected too often.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    Redirected,
 }
 
 impl Failure {
@@ -225,7 +228,8 @@ impl fmt::Display for Failure {
             }
             Outcome::NotSent => f.write_str("no connection")?,
             Outcome::NotUnderstood => f.write_str("answer not understood")?,
-            Outcome::Unanswered | Outcome::Cut | Outcome::Impossible => f.write_str("no answer")?,
+            Outcome::NotBuilt => f.write_str("request not built")?,
+            Outcome::Unanswered | Outcome::Cut | Outcome::Redirected => f.write_str("no answer")?,
         }
         match self.root() {
             Some(root) => write!(f, ": {}", Short(&text_of(format_args!("{root}")))),

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use reqwest::{Error, Response};
 
-use super::classifier::not_understood;
+use super::classifier::{not_built, not_understood};
 use super::failure::{Outcome, READ};
 use super::{Classifier, Failure, StatusError};
 use crate::classify::Classify;
@@ -93,7 +93,8 @@ impl From<Error> for Failure {
         }
         let outcome = match error.status() {
             Some(status) => Outcome::Refused(StatusError::of(status)),
-            None if error.is_builder() || error.is_redirect() => Outcome::Impossible,
+            None if error.is_builder() => Outcome::NotBuilt,
+            None if error.is_redirect() => Outcome::Redirected,
             None if is_connect(&error) => Outcome::NotSent,
             None if error.is_timeout() => Outcome::Cut,
             None if is_not_understood(&error) => Outcome::NotUnderstood,
@@ -108,14 +109,13 @@ impl From<Error> for Failure {
 /// The error does not hold the headers, so a `Retry-After` is lost. To keep it, use
 /// [`error_for_status`] of this module.
 ///
-/// Has no opinion on a request that cannot be built or was redirected too often.
+/// Has no opinion on a request that was redirected too often.
 impl Classify<Error> for Classifier {
     fn classify(&self, error: &Error) -> Option<Verdict> {
-        if error.is_builder() || error.is_redirect() {
-            return None;
-        }
         Some(match error.status() {
             Some(status) => self.verdict(status, None),
+            None if error.is_builder() => not_built(),
+            None if error.is_redirect() => return None,
             None if is_connect(error) => self.not_sent(),
             None if error.is_timeout() => self.unanswered().on_cut(),
             None if is_not_understood(error) => not_understood(),
@@ -127,13 +127,14 @@ impl Classify<Error> for Classifier {
         Some(self.unanswered())
     }
 
-    /// Returns the status, such as "503", or `connect`, `timeout`, `decode` or `no_answer`.
+    /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
         match error.status() {
             Some(status) => Some(Cow::Owned(status.as_str().to_owned())),
             None if is_connect(error) => Some(Cow::Borrowed("connect")),
             None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
-            None if error.is_builder() || error.is_redirect() => None,
+            None if error.is_builder() => Some(Cow::Borrowed("request")),
+            None if error.is_redirect() => None,
             None if is_not_understood(error) => Some(Cow::Borrowed("decode")),
             None => Some(Cow::Borrowed("no_answer")),
         }

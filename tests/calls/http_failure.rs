@@ -298,10 +298,20 @@ async fn a_url_in_an_error_has_no_query_and_no_credentials() {
 
 /// A request that cannot be built is no fault of the server, and no repetition helps.
 #[tokio::test]
-async fn a_request_that_cannot_be_built_has_no_verdict() {
-    let failure = Failure::from(client().get("no url").send().await.unwrap_err());
-    assert_eq!((GET.classify(&failure), failure.status()), (None, None));
-    assert!(!failure.is_not_sent());
+async fn a_request_that_cannot_be_built_is_never_in_doubt() {
+    let error = client().get("no url").send().await.unwrap_err();
+    let never = Some(Verdict::fatal().with_health(Health::Unknown));
+    assert_eq!((POST.classify(&error), GET.classify(&error)), (never, never));
+    assert_eq!(GET.error_type(&error).unwrap(), "request");
+    let failure = Failure::from(error);
+    assert_eq!((GET.classify(&failure), failure.status()), (never, None));
+    assert_eq!(GET.error_type(&failure).unwrap(), "request");
+    assert!(failure.to_string().starts_with("request not built: "), "{failure}");
+    let post = |_| std::future::ready(Err::<(), _>(client().get("no url").build().unwrap_err()));
+    let policy = RetryPolicy::new().with_classifier(POST);
+    let gave_up = retry(post, policy, Never).await.unwrap_err();
+    assert!(!gave_up.is_in_doubt(), "{gave_up}");
+    assert_eq!(gave_up.reason(), StopReason::Fatal);
 }
 
 /// An error of `Response::error_for_status` keeps its status.
