@@ -66,6 +66,9 @@ impl fmt::Display for Status {
             State::Joining => write!(f, "joining: the store has not answered yet")?,
             State::Shared => write!(f, "shared by {members}")?,
             State::Coasting => write!(f, "coasting: the store does not answer")?,
+            State::Safe if self.age.is_none() => {
+                f.write_str("safe mode: the store has never answered")?;
+            }
             State::Safe => {
                 write!(f, "safe mode: the store does not answer, ")?;
                 write!(f, "{members} known last")?;

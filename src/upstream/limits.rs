@@ -55,7 +55,11 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
         _ => hold,
     };
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
-    if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
+    let is_new = parts.strains.note(by, now / MS, until / MS, u64::from(counts));
+    // After a hold its calls leave one by one. That is its end, and a line of its start would be the
+    // second one: a hold of a fleet has a line of the fleet.
+    let is_release = by == HeldBy::Cooldown && hold.is_none();
+    if is_new && !is_release {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
     }
 }

@@ -177,8 +177,11 @@ async fn limits_and_fleet() {
         }
     }
 
+    // A fleet whose store never answers, and one whose store answers no more.
+    feed().share().unwrap().report(State::Safe, 1);
     let upstream = feed();
     let shared = upstream.share().unwrap();
+    shared.answered();
     shared.report(State::Shared, 3);
     shared.report(State::Safe, 3);
 }

@@ -106,7 +106,7 @@ fn a_status_is_worded() {
         (State::Joining, "joining", "joining: the store has not answered yet"),
         (State::Shared, "shared", "shared by 2 processes"),
         (State::Coasting, "coasting", "coasting: the store does not answer"),
-        (State::Safe, "safe", "safe mode: the store does not answer, 2 processes known last"),
+        (State::Safe, "safe", "safe mode: the store has never answered"),
         (State::Learning, "learning", "learning: the store answers again, 2 processes known last"),
     ];
     for (state, word, text) in all {

@@ -37,7 +37,7 @@ impl<M: Timer> Agent<'_, M> {
                     target: "resile",
                     upstream,
                     "fleet: the store has never answered, so each process uses 1/{members} of the \
-                     limit. Is the fleet larger? Set the least number of members: {error}"
+                     limit. Is the fleet larger? Raise `with_least_members`: {error}"
                 );
             } else {
                 tracing::warn!(target: "resile", upstream, "fleet: safe mode: {error}");

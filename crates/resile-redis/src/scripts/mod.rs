@@ -107,6 +107,9 @@ pub(crate) enum ScriptError {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Server(error) if error.is_connection_refusal() => {
+                write!(f, "no connection to the server: {error}")
+            }
             Self::Server(error) => write!(f, "the server did not run the script: {error}"),
             Self::Lost(why) => write!(f, "the server is not found: {why}"),
             Self::Reply { script, reply } => {
