@@ -71,7 +71,7 @@ pub(crate) fn answer(end: impl FnOnce() -> End) {
 }
 
 /// Reports that a fallback passes the request on to its next alternative. Meanwhile no error on this
-/// thread says that the request must not be sent again: it is sent elsewhere.
+/// thread says that the error is final: the request is sent elsewhere.
 pub(crate) fn passing_on(report: impl FnOnce()) {
     struct Reset(bool);
     impl Drop for Reset {

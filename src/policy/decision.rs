@@ -127,7 +127,7 @@ impl StopReason {
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => {
                 "the request may have been executed and must not be sent again"
             }
-            Self::Fatal => "the request must not be sent again",
+            Self::Fatal => "the error is final",
             Self::Unclassified if verdict.is_some() => {
                 "the classifier has no opinion on a cut attempt (add one with `cut_is`)"
             }

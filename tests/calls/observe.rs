@@ -484,7 +484,7 @@ fn events_print_readable_messages() {
             "feed: attempt 2 of 3 failed, retrying in 2.0s: down, 2",
             "feed: attempt 3 of 3 starts",
             "feed: attempt 3 of 3 failed: down, 3",
-            "feed: gave up after 3 of 3 attempts, the request must not be sent again: down, 3",
+            "feed: gave up after 3 of 3 attempts, the error is final: down, 3",
         ]
     );
     // A call that is held and then cut, and a call that is refused.

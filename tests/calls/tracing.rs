@@ -252,7 +252,7 @@ fn a_fatal_first_error_is_debug() {
         ];
         fields.into_iter().chain(health.map(|health| ("health", health))).collect::<Vec<_>>()
     };
-    let fatal = "the request must not be sent again";
+    let fatal = "the error is final";
     assert_eq!(
         records(&[Step::Fail], &POLICY.with_classifier(|_: &Down| false)),
         [log_record(
@@ -331,10 +331,13 @@ fn a_call_on_a_name_logs_its_name() {
 #[test]
 fn a_fleet_logs_safe_mode_and_its_end() {
     capture();
-    let upstream = Upstream::new("feed").with_timer(ManualTimer::new());
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("feed").with_timer(timer.clone());
     let shared = upstream.share().unwrap();
+    shared.answered();
     let states = [State::Shared, State::Coasting, State::Safe, State::Learning, State::Shared];
     for state in states {
+        timer.advance(if state == State::Coasting { SECOND } else { Duration::ZERO });
         shared.report(state, 3);
     }
     let lines = taken().into_iter().map(|(level, mut fields)| {
@@ -343,8 +346,11 @@ fn a_fleet_logs_safe_mode_and_its_end() {
     });
     let expected = [
         (Level::INFO, "shared by 3 processes"),
-        (Level::DEBUG, "coasting: the store does not answer"),
-        (Level::WARN, "safe mode: the store does not answer, 3 processes known last"),
+        (Level::DEBUG, "coasting: the store does not answer (1.0s since its last answer)"),
+        (
+            Level::WARN,
+            "safe mode: the store does not answer, 3 processes known last (1.0s since its last answer)",
+        ),
         (Level::DEBUG, "learning: the store answers again, 3 processes known last"),
         (Level::INFO, "shared by 3 processes"),
     ];

@@ -130,14 +130,14 @@ fn alternatives<K: Cancel + Clone>(verdict: Verdict, token: &K) -> (Vec<(Level, 
     (lines.collect(), GaveUp::flatten(gave_up).to_string())
 }
 
-/// The request is sent elsewhere, so the line does not say that it must not be sent again.
+/// The request is sent elsewhere, so the line does not say that the error is final.
 #[test]
 fn an_alternative_that_is_passed_on_says_nothing_of_a_repetition() {
     let (lines, error) = alternatives(Verdict::fatal(), &Never);
     let next = "answers: alternative 1 of 2 failed, trying the next: \
                 model: gave up after 1 attempt: entity not found";
     assert_eq!(lines[0], (Level::WARN, next.to_owned()));
-    let last = "the request must not be sent again";
+    let last = "the error is final";
     assert!(lines[1].1.contains(last) && error.contains(last), "{lines:?} {error}");
 }
 

@@ -104,10 +104,11 @@ const fn by_code(code: u16) -> Option<&'static str> {
 
 classifies!(Error => error, word);
 
-/// Returns the reason of the server, or the word for the error below.
+/// Returns a known reason of the server, its code, or the word for the error below.
 fn word(error: &Error) -> Option<Cow<'_, str>> {
     match error {
-        Error::Api(status) if !status.reason.is_empty() => Some(Cow::Borrowed(&status.reason)),
+        // The client invents a reason for an answer without a `Status`.
+        Error::Api(status) if rule(&status.reason).is_some() => Some(Cow::Borrowed(&status.reason)),
         Error::Api(status) => Some(status.code.to_string().into()),
         Error::HyperError(error) => hyper::word(error),
         Error::Service(error) => hyper::word(&**error),

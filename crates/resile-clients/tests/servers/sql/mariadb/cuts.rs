@@ -97,7 +97,7 @@ async fn a_statement_that_the_caller_cuts() {
         let add = session.run("UPDATE late SET n = n + 1 WHERE id = 1");
         let cut = tokio::time::timeout(Duration::from_millis(300), add).await;
         assert!(cut.is_err());
-        let classifier = Classifier::non_idempotent();
+        let classifier: &dyn Classify<sqlx::Error> = &Classifier::non_idempotent();
         assert!(!classifier.classify_cut(Cut::Deadline).unwrap().is_again());
         admin.run("COMMIT").await.unwrap();
         while admin.sum("late").await == 0 {
