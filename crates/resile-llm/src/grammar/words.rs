@@ -78,7 +78,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour.|hour,|-hour|5 hour|five hour|24h|每小时|小时|時間あたり|시간당",
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour,|-hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     (DAY | ALLOWANCE, "day limit"),
@@ -112,13 +112,13 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
     (
         MONEY,
-        "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|invoice|余额|账户|额度|点数|积分",
+        "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
     ),
     (
         LACK,
         "insufficient|not enough|too low|is low|negative|overdue|past due|no credit|not have|t have|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值|预扣费",
     ),
-    (CAP, "spend|spending|budget|cost limit|billing limit"),
+    (CAP, "spend|budget|cost limit|billing limit"),
     (
         PLAN,
         "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐|资源包",
@@ -151,14 +151,14 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
-        "response|output|completion|generated|tool call|function call|json|schema|structured|object generated\
+        "response|output|completion|generated|tool call|function call|json|schema|structured\
          |model behavior|arguments",
     ),
     (
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
          |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
-         |expected value|no object generated|output validation|length limit was|unterminated|jsondecodeerror|failed to decode|invalid tool|is incomplete",
+         |expected value|output validation|length limit was|unterminated|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
     (
@@ -177,7 +177,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
     (
         LOAD,
-        "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic|saturat|congest|no kv space\
+        "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic|saturat|congest\
          |繁忙|饱和|拥挤|负载|过载|混雑|過負荷|高負荷|과부하|혼잡",
     ),
     (MODEL, "model|engine|deployment|模型|モデル|모델"),
