@@ -163,9 +163,13 @@ pub(crate) fn support(cases: &[Case]) -> BTreeMap<Name, BTreeSet<usize>> {
 }
 
 pub(crate) fn is_documented(name: &Name) -> bool {
-    let codes = DOCUMENTED.lines().filter(|line| !line.starts_with('#'));
-    let mut codes = codes.flat_map(|line| line.split("  ").next().unwrap_or_default().split(' '));
-    name.0 == "code" && codes.any(|code| code == name.2)
+    let lines = DOCUMENTED.lines().filter(|line| !line.starts_with('#'));
+    let mut documented = lines.map(|line| line.split("  ").next().unwrap_or_default());
+    match name.0 {
+        "code" => documented.any(|codes| codes.split(' ').any(|code| code == name.2)),
+        "phrase" => documented.any(|phrase| phrase == name.2),
+        _ => false,
+    }
 }
 
 /// Scores each group of cases without the rules that only its cases support.
