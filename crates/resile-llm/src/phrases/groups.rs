@@ -171,5 +171,9 @@ pub(super) static GROUPS: &[Group] = &[
     )
     .names_status(),
     // A gateway's 400 for a failure behind it.
-    group(Kind::Server, BAD, "encountered a server error\ninternal server error"),
+    group(
+        Kind::Server,
+        BAD,
+        "upstream request failed\nencountered a server error\ninternal server error",
+    ),
 ];
