@@ -116,6 +116,7 @@ const LLM_TABLE: &[Row] = &[
     ("classifier", 8, &[]),
     ("policy", 8, &["classifier"]),
     ("left_out", 8, &[]),
+    ("supported", 9, &[]),
     ("guide", 9, &[]),
     ("lib", 9, &[]),
 ];

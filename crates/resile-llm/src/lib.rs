@@ -85,4 +85,6 @@ pub use usage::{record_usage, usage};
 #[cfg(test)]
 mod left_out;
 #[cfg(test)]
+mod supported;
+#[cfg(test)]
 mod trial;

@@ -24,13 +24,14 @@ use resile::quota::Dimension;
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Reply};
 
 /// Whole answers of every shape, one per line. Mutations start from these.
-const SEEDS: [&str; 6] = [
+const SEEDS: [&str; 7] = [
     include_str!("../../tests/data/llm/kinds.jsonl"),
     include_str!("../../tests/data/llm/clashes.jsonl"),
     include_str!("../../tests/data/llm/waits.jsonl"),
     include_str!("../../tests/data/llm/grammar.jsonl"),
     include_str!("../../tests/data/llm/texts.jsonl"),
     include_str!("../../tests/data/llm/providers.jsonl"),
+    include_str!("../../tests/data/llm/seconds.jsonl"),
 ];
 
 /// Tokens that are hard for parsers.

@@ -46,7 +46,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(
         Kind::QuotaExhausted,
         "accessterminatedbilling accountquotaexceeded allocationquotafreetieronly arrearage billing \
-         billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow credits \
+         billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow \
          creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance \
          insufficientfunds insufficientquota insufficientuserquota monthlylimit \
          monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
@@ -95,7 +95,7 @@ pub(super) static GROUPS: &[Group] = &[
     group(Kind::Overloaded, "resourceexhausted").yields_to_words(),
     group(
         Kind::Auth,
-        "accesstokenexpired apikeyexpired apikeyinvalid auth authentication authenticationfailed \
+        "accesstokenexpired apikeyexpired apikeyinvalid authentication authenticationfailed \
          credentialsmissing expiredapikey expiredtoken incorrectapikey incompletesignature invalidapikey \
          invalidauthentication invalidclienttokenid invalidcredentials invalidgrant invalidsignature \
          invalidtoken missingapikey missingauthenticationtoken noapikey tokenexpired tokeninvalidated \
@@ -113,7 +113,7 @@ pub(super) static GROUPS: &[Group] = &[
          consumersuspended forbidden insufficientpermissions locationpolicyviolated missingscope \
          modelaccessdenied modelnotopen modelpermissionblockedorg modelpermissionblockedproject modeltermsrequired \
          organizationrestricted permission permissiondenied servicedisabled servicenotopen unsupportedcountryregionterritory \
-         userprojectdenied validationrequired",
+         userprojectdenied",
     )
     .yields_to_words(),
     group(

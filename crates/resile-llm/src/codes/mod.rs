@@ -112,6 +112,18 @@ fn code_match(rank: usize, group: &Group, rule: Rule) -> CodeMatch {
     }
 }
 
+/// Returns the rules of both tables.
+#[cfg(test)]
+pub(crate) fn rules() -> impl Iterator<Item = crate::trial::Name> {
+    let rules = |table, groups: &'static [Group]| {
+        let rule = move |group: &'static Group| {
+            group.names().map(move |name| (table, group.kind.as_str(), name))
+        };
+        groups.iter().flat_map(rule)
+    };
+    rules("code", GROUPS).chain(rules("stem", STEMS))
+}
+
 /// Returns the status that a code spells out: `http_429`, `upstream_http_503`.
 pub(crate) fn status_in(code: &str) -> Option<u16> {
     if !code.ends_with(|c: char| c.is_ascii_digit()) {

@@ -133,6 +133,12 @@ pub(crate) fn read_each(
     reading
 }
 
+/// Returns the rules of the table.
+#[cfg(test)]
+pub(crate) fn rules() -> impl Iterator<Item = crate::trial::Name> {
+    known().iter().map(|word| ("word", "", *word))
+}
+
 #[cfg(test)]
 fn is_left_out(place: &Place) -> bool {
     known().get(place.phrase).is_some_and(|word| crate::trial::is_off(&("word", "", word)))

@@ -95,7 +95,7 @@ pub(super) static GROUPS: &[Group] = &[
     // These rows are about a part that is too large. They mention tokens, like rows about a long
     // prompt.
     group(Kind::InvalidRequest, OURS, include_str!("output_size.txt")),
-    group(Kind::TooLarge, OURS, "split into more\nsplit into smaller\ntoo many inputs"),
+    group(Kind::TooLarge, OURS, "split into smaller\ntoo many inputs"),
     group(Kind::ContextLength, LARGE, "exceeds model context\nexceed … context window"),
     // A 413 is about the size of the whole request if its words say so.
     group(Kind::TooLarge, LARGE, include_str!("size.txt")),

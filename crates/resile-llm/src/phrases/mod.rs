@@ -157,6 +157,14 @@ pub(crate) fn all(places: &[Place], status: Statuses) -> Vec<(PhraseMatch, Range
     all
 }
 
+/// Returns the rules of the table.
+#[cfg(test)]
+pub(crate) fn rules() -> impl Iterator<Item = crate::trial::Name> {
+    let rows =
+        |group: &'static Group| group.rows.lines().map(|row| ("phrase", group.means.as_str(), row));
+    GROUPS.iter().flat_map(rows)
+}
+
 impl Row {
     fn hit(&self) -> PhraseMatch {
         PhraseMatch {

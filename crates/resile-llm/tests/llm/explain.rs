@@ -23,6 +23,7 @@ fn an_explanation_has_the_same_failure_and_true_places() {
         include_str!("../data/llm/clashes.jsonl"),
         include_str!("../data/llm/texts.jsonl"),
         include_str!("../data/llm/providers.jsonl"),
+        include_str!("../data/llm/seconds.jsonl"),
     ];
     let mut places = 0;
     for line in files.iter().flat_map(|file| file.lines()) {

@@ -17,6 +17,8 @@ const GRAMMAR: &str = include_str!("../data/llm/grammar.jsonl");
 const TEXTS: &str = include_str!("../data/llm/texts.jsonl");
 /// Failures that really occurred or that a documentation states, in our own words.
 const PROVIDERS: &str = include_str!("../data/llm/providers.jsonl");
+/// Second cases of rules with one case.
+const SECONDS: &str = include_str!("../data/llm/seconds.jsonl");
 
 fn cases(lines: &str) -> impl Iterator<Item = Value> {
     lines
@@ -97,6 +99,7 @@ fn texts_are_read_without_a_status() {
 #[test]
 fn failures_of_many_providers_have_their_kinds() {
     all_hold(PROVIDERS);
+    all_hold(SECONDS);
 }
 
 const ALL_KINDS: [Kind; 17] = [
