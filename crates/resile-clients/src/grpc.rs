@@ -103,6 +103,39 @@ pub fn with_retry_info(code: i32, delay: Duration, idempotency: Idempotency) -> 
     Some(if verdict.is_again() { verdict.after(delay) } else { verdict })
 }
 
+/// Returns the name of a status code as the specification of gRPC spells it. An unknown code has none.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::grpc;
+///
+/// assert_eq!(grpc::name(14), Some("UNAVAILABLE"));
+/// ```
+#[must_use]
+pub const fn name(code: i32) -> Option<&'static str> {
+    Some(match code {
+        0 => "OK",
+        1 => "CANCELLED",
+        2 => "UNKNOWN",
+        3 => "INVALID_ARGUMENT",
+        4 => "DEADLINE_EXCEEDED",
+        5 => "NOT_FOUND",
+        6 => "ALREADY_EXISTS",
+        7 => "PERMISSION_DENIED",
+        8 => "RESOURCE_EXHAUSTED",
+        9 => "FAILED_PRECONDITION",
+        10 => "ABORTED",
+        11 => "OUT_OF_RANGE",
+        12 => "UNIMPLEMENTED",
+        13 => "INTERNAL",
+        14 => "UNAVAILABLE",
+        15 => "DATA_LOSS",
+        16 => "UNAUTHENTICATED",
+        _ => return None,
+    })
+}
+
 const fn rule(code: i32) -> Option<Rule> {
     Some(match code {
         1 => never(Unknown),

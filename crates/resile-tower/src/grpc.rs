@@ -10,7 +10,7 @@ use resile::http::Classifier;
 use resile::upstream::Target;
 use resile::{RetryPolicy, Verdict};
 use resile_clients::Idempotency;
-use resile_clients::grpc::{Pushback, code};
+use resile_clients::grpc::{Pushback, code, name};
 
 use crate::foreign::Site;
 use crate::http::judge::{judged_answer, judged_error, watch};
@@ -42,7 +42,11 @@ impl RetryLayer<Grpc> {
     ///
     /// A request has a classifier of its own through its extensions, such as a read among orders:
     /// `request.extensions_mut().insert(resile::http::Classifier::idempotent())` on a
-    /// `tonic::Request`, whose extensions become those of the request of HTTP.
+    /// `tonic::Request`, whose extensions become those of the request of HTTP. It is the classifier of
+    /// `resile::http`, and any other type has no effect.
+    ///
+    /// `set_timeout` of a request limits each attempt. To limit one whole call, use
+    /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
     ///
     /// The body of such a request is not `Clone`, so [`keeping`](Self::keeping) belongs to it. A channel
     /// that takes one type of body gets it by `map_request` below this layer:
@@ -140,15 +144,20 @@ impl Status {
     }
 
     fn error_type(&self) -> Cow<'static, str> {
-        Cow::Owned(self.code.map_or_else(String::new, |code| code.to_string()))
+        match (self.code, self.code.and_then(name)) {
+            (_, Some(name)) => Cow::Borrowed(name),
+            (Some(code), None) => Cow::Owned(code.to_string()),
+            (None, None) => Cow::Borrowed(""),
+        }
     }
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.code {
-            Some(code) => write!(f, "grpc-status {code}")?,
-            None => f.write_str("no grpc-status")?,
+        match (self.code, self.code.and_then(name)) {
+            (_, Some(name)) => f.write_str(name)?,
+            (Some(code), None) => write!(f, "grpc-status {code}")?,
+            (None, None) => f.write_str("no grpc-status")?,
         }
         match &*self.message {
             "" => Ok(()),
@@ -158,3 +167,22 @@ impl fmt::Display for Status {
 }
 
 impl Error for Status {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_the_name_of_its_code() {
+        for (status, words, word) in [
+            ("14", "UNAVAILABLE: down", "UNAVAILABLE"),
+            ("99", "grpc-status 99: down", "99"),
+            ("odd", "no grpc-status: down", ""),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-message", HeaderValue::from_static("down"));
+            let status = Status::read(&HeaderValue::from_static(status), &headers);
+            assert_eq!((status.to_string().as_str(), &*status.error_type()), (words, word));
+        }
+    }
+}

@@ -6,7 +6,7 @@ use ::tonic::{Code, ConnectError, Status, TimeoutExpired};
 use resile::Verdict;
 use resile::io::{Classifier, never_sent};
 
-use super::{Pushback, code, retry_info, with_retry_info};
+use super::{Pushback, code, name, retry_info, with_retry_info};
 use crate::classifier::classifies;
 use crate::rule::State::Failing;
 use crate::rule::{always, if_idempotent};
@@ -77,30 +77,7 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 
 classifies!(Status => status, word);
 
-#[expect(clippy::unnecessary_wraps, reason = "other clients have errors without a word")]
+/// Returns the name of the code.
 fn word(status: &Status) -> Option<Cow<'_, str>> {
-    Some(Cow::Borrowed(name(status.code())))
-}
-
-/// Returns the name of a code as the specification of gRPC spells it.
-const fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
+    name(i32::from(status.code())).map(Cow::Borrowed)
 }

@@ -1,4 +1,5 @@
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::Request;
 use http::header::HeaderName;
@@ -6,7 +7,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::Deadline;
-use super::fields::{EXPECTED, write};
+use super::fields::{EXPECTED, is_grpc, write};
 
 /// A layer of a client that writes what is left until the current [`Deadline`] into a header of each
 /// request.
@@ -15,6 +16,11 @@ use super::fields::{EXPECTED, write};
 /// header is `grpc-timeout` if the content type of the request is that of gRPC, and a plain one with
 /// milliseconds otherwise. A shorter time that the request has already stays. Times are rounded down,
 /// but to no less than a millisecond. Without a current deadline the request stays as it is.
+///
+/// A client of gRPC such as `tonic` ends the call itself at `grpc-timeout`, with the status `CANCELLED`.
+/// So that header has 50 ms more than what is left, because the attempt timeout should come first: it
+/// knows that nothing was answered, and nobody can tell `CANCELLED` from a call that a person has
+/// cancelled.
 ///
 /// # Examples
 ///
@@ -48,6 +54,9 @@ use super::fields::{EXPECTED, write};
 pub struct TimeLeftLayer {
     header: HeaderName,
 }
+
+/// The time that a client of gRPC waits longer than the attempt, so that both do not race.
+const MARGIN: Duration = Duration::from_millis(50);
 
 impl TimeLeftLayer {
     /// Makes a layer with the plain header `x-envoy-expected-rq-timeout-ms`.
@@ -97,7 +106,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
         if let Some(deadline) = Deadline::current() {
-            write(request.headers_mut(), &self.header, deadline.left());
+            let headers = request.headers_mut();
+            let margin = if is_grpc(headers) { MARGIN } else { Duration::ZERO };
+            write(headers, &self.header, deadline.left().saturating_add(margin));
         }
         self.inner.call(request)
     }

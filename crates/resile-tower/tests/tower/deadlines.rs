@@ -194,7 +194,7 @@ async fn the_form_of_the_header_is_that_of_the_request() {
     let grpc = ask(grpc).await;
     assert_eq!(
         (&grpc["grpc-timeout"], grpc.contains_key(&other)),
-        (&"2000m".parse().unwrap(), false)
+        (&"2050m".parse().unwrap(), false)
     );
     assert_eq!(
         ask(Request::get("/").header(&other, "70")).await[&other],
