@@ -37,6 +37,10 @@ use std::time::Duration;
 /// | cap | 2 min | as in [`RetryPolicy`](crate::RetryPolicy): a call waits no longer for another call's hint than for its own. A quota that is gone for the day must not hold the process for the day: after the cap each call gets its own refusal |
 /// | hold without a hint | 1 s, at most the cap | used after a refusal without a time: long enough for a limit per second, and short because it is a guess; further refusals extend it |
 ///
+/// The cap of the cooldown and the hint cap of a policy are two settings: a lower hint cap ends a call
+/// after a long hint of its own, and the hold of another call's hint stays as long as before. Lower
+/// both where no call may wait long.
+///
 /// # Cost
 ///
 /// While no hold and no release runs, a call costs one load: no clock, no lock, no allocation, no
