@@ -14,7 +14,7 @@ use crate::rule::{Rule, always, if_idempotent, never};
 
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
-pub use status::status;
+pub use status::{status, to_status};
 
 /// The metadata `grpc-retry-pushback-ms` of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -48,6 +48,10 @@ impl RetryLayer<Grpc> {
     /// `set_timeout` of a request limits each attempt. To limit one whole call, use
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
     ///
+    /// `tonic` calls an error that it does not know `UNKNOWN`, such as that of an open breaker. Above
+    /// this layer `.map_err(resile_clients::grpc::to_status)` (feature `tonic-0_14` of that crate) makes
+    /// it `UNAVAILABLE`, and a cut `DEADLINE_EXCEEDED`.
+    ///
     /// The body of such a request is not `Clone`, so [`keeping`](Self::keeping) belongs to it. A channel
     /// that takes one type of body gets it by `map_request` below this layer:
     ///

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::iter;
+use std::sync::Arc;
 
 use ::tonic::{Code, ConnectError, Status, TimeoutExpired};
-use resile::Verdict;
 use resile::io::{Classifier, never_sent};
+use resile::{GaveUp, StopReason, Verdict};
 
 use super::{Pushback, code, name, retry_info, with_retry_info};
 use crate::classifier::classifies;
@@ -73,6 +74,56 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
 
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     error.source()
+}
+
+/// Returns the status of a call that ended without an answer, for a caller that knows only statuses.
+///
+/// | end of the call | code |
+/// |---|---|
+/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
+/// | the deadline, or a last attempt that a timeout cut | `DEADLINE_EXCEEDED` |
+/// | the token | `CANCELLED` |
+/// | any other | that of the last status, or what `tonic` makes of the last error |
+///
+/// The source of the status is the `GaveUp`. Around a layer of `resile-tower` it is
+/// `ServiceBuilder::new().map_err(grpc::to_status)`, because `tonic` calls an error that it does not know
+/// `UNKNOWN`.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::Classifier;
+/// use resile_clients::grpc::to_status;
+/// use resile_clients::resile::{Breaker, Never, RetryPolicy, Upstream, retry};
+/// use tonic::{Code, Status};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # use resile_clients::resile::time::ManualTimer;
+/// let store = Upstream::new("store").with_breaker(Breaker::new());
+/// # let store = store.with_timer(ManualTimer::new());
+/// let _away = store.isolate();
+/// let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
+/// let call = retry(async |_| Ok::<_, Status>("blue"), policy, Never).on(&store);
+/// let status = call.await.map_err(to_status).unwrap_err();
+/// assert_eq!(status.code(), Code::Unavailable);
+/// # }
+/// ```
+#[must_use]
+pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
+where
+    GaveUp<E>: Error + Send + Sync + 'static,
+{
+    let code = match gave_up.reason() {
+        StopReason::Open | StopReason::Full | StopReason::Throttled => Code::Unavailable,
+        StopReason::Cancelled => Code::Cancelled,
+        StopReason::Deadline => Code::DeadlineExceeded,
+        _ if gave_up.cut().is_some() => Code::DeadlineExceeded,
+        _ => return Status::from_error(Box::new(gave_up)),
+    };
+    let mut status = Status::new(code, gave_up.to_string());
+    status.set_source(Arc::new(gave_up));
+    status
 }
 
 classifies!(Status => status, word);

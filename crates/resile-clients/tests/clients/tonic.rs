@@ -274,3 +274,42 @@ fn an_own_reset_is_no_frame_of_the_peer() {
     status.set_source(Arc::new(h2::Error::from(Reason::REFUSED_STREAM)));
     assert_eq!(seen(&status), seen(&Status::internal("words")));
 }
+
+/// Each end of a call as the status that a caller of gRPC gets.
+#[tokio::test]
+async fn the_end_of_a_call_is_a_status() {
+    let policy = RetryPolicy::new()
+        .with_classifier(Classifier::idempotent())
+        .with_attempts(1)
+        .with_attempt_timeout(Duration::from_secs(1));
+    let ended = async |policy: RetryPolicy<Classifier>, status: Option<Status>| {
+        let attempt = |_: Attempt| {
+            let status = status.clone();
+            async move {
+                match status {
+                    Some(status) => Err::<(), _>(status),
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        let timer = ManualTimer::new();
+        let upstream = Upstream::new("bank").with_timer(timer.clone());
+        let (ended, ()) = tokio::join!(retry(attempt, policy, Never).on(&upstream), async {
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+                timer.advance(Duration::from_millis(100));
+            }
+        });
+        grpc::to_status(ended.unwrap_err())
+    };
+    let gone = ended(policy, Some(Status::not_found("no such city"))).await;
+    assert_eq!((gone.code(), gone.message()), (Code::NotFound, "no such city"));
+    let down = ended(policy, Some(Status::unavailable("down"))).await;
+    assert_eq!((down.code(), down.message()), (Code::Unavailable, "down"));
+    let cut = ended(policy, None).await;
+    assert_eq!(cut.code(), Code::DeadlineExceeded);
+    assert!(cut.message().contains("gave up after 1 attempt"), "{cut}");
+    assert!(cut.source().unwrap().is::<resile_clients::resile::GaveUp<Status>>());
+    let late = policy.with_total_timeout(Duration::from_millis(10));
+    assert_eq!(ended(late, None).await.code(), Code::DeadlineExceeded);
+}
