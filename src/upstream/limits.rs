@@ -54,12 +54,13 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
         Some(cooldown) if by == HeldBy::Cooldown => hold.or_else(|| cooldown.remaining(now)),
         _ => hold,
     };
+    // After a hold its calls leave one by one. That is its end and not the start of a strain: a hold that
+    // another member has asked for began with a line of the fleet.
+    if by == HeldBy::Cooldown && hold.is_none() && !parts.strains.has(by) {
+        return;
+    }
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
-    let is_new = parts.strains.note(by, now / MS, until / MS, u64::from(counts));
-    // After a hold its calls leave one by one. That is its end, and a line of its start would be the
-    // second one: a hold of a fleet has a line of the fleet.
-    let is_release = by == HeldBy::Cooldown && hold.is_none();
-    if is_new && !is_release {
+    if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
     }
 }

@@ -82,10 +82,15 @@ impl Strains {
         Self { active: atomic::AtomicU64::new(0), strains }
     }
 
-    /// Returns whether a part is under strain.
+    /// Returns whether any part is under strain.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns whether a part is under strain.
+    pub(super) fn has(&self, by: HeldBy) -> bool {
+        self.of(by).is_some_and(|strain| strain.word.load(Ordering::Relaxed) != 0)
     }
 
     pub(super) fn note(&self, by: HeldBy, now: u64, until: u64, times: u64) -> bool {

@@ -1,11 +1,13 @@
 //! The budget and the cooldown of an upstream that is shared, and the signal to its listener.
 
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::cooldown::Hold;
+use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
@@ -272,4 +274,33 @@ fn missing_parts_are_ignored() {
     assert_eq!(shared.hold(), None);
     assert!(!changed(&shared));
     assert!(poll(pin!(host.admit(Never))).is_ready());
+}
+
+/// The member has a line of its own for a joined hold, so its release writes none. A hold that begins
+/// within the release has its line.
+#[test]
+fn the_release_of_a_joined_hold_hides_no_later_hold() {
+    let timer = ManualTimer::new();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let written = Arc::clone(&lines);
+    let host = host(&timer).with_shared_observer(move |event: &Event<'_>| {
+        if matches!(event.kind, EventKind::Limiting { by: HeldBy::Cooldown, .. }) {
+            written.lock().unwrap().push(event.to_string());
+        }
+    });
+    let remaining = 40 * SECOND;
+    host.share().unwrap().hold_as(Hold { elapsed: Duration::ZERO, remaining, hint: remaining });
+    timer.advance(remaining);
+    assert_eq!(host.held(), None);
+    let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(host.admit(Never).into_future())).collect();
+    let held = waiting
+        .iter_mut()
+        .map(|call| poll(call.as_mut()).is_pending())
+        .filter(|held| *held)
+        .count();
+    assert!(held > 0, "no call waits for its turn");
+    assert_eq!(*lines.lock().unwrap(), [""; 0]);
+    host.hold(10 * SECOND);
+    let line = "model: cooldown: all calls wait 10.0s, the upstream asked for fewer requests";
+    assert_eq!(*lines.lock().unwrap(), [line]);
 }
