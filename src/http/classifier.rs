@@ -184,31 +184,27 @@ impl Classifier {
     {
         Over::new(self, self.unanswered(), map)
     }
-}
 
-/// Returns the verdict on an answer that arrived in full and that the program does not understand.
-pub(super) const fn not_understood() -> Verdict {
-    Verdict::fatal().with_health(Health::Healthy)
-}
-
-/// Returns the verdict on a request that the program cannot build. Nothing was sent, so the upstream is
-/// not to blame.
-pub(super) const fn not_built() -> Verdict {
-    Verdict::fatal().with_health(Health::Unknown)
+    /// Returns the verdict on the end of a request. One that was redirected too often has none.
+    pub(super) fn judge(self, outcome: Outcome) -> Option<Verdict> {
+        Some(match outcome {
+            Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
+            Outcome::NotSent => self.not_sent(),
+            Outcome::Unanswered => self.unanswered(),
+            Outcome::Cut => self.unanswered().on_cut(),
+            // The whole answer arrived, so the upstream works.
+            Outcome::NotUnderstood => Verdict::fatal().with_health(Health::Healthy),
+            // Nothing was sent, so the upstream is not to blame.
+            Outcome::NotBuilt => Verdict::fatal().with_health(Health::Unknown),
+            Outcome::Redirected => return None,
+        })
+    }
 }
 
 /// Has no opinion on a request that was redirected too often.
 impl Classify<Failure> for Classifier {
     fn classify(&self, failure: &Failure) -> Option<Verdict> {
-        Some(match failure.outcome() {
-            Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
-            Outcome::NotSent => self.not_sent(),
-            Outcome::Unanswered => self.unanswered(),
-            Outcome::Cut => self.unanswered().on_cut(),
-            Outcome::NotUnderstood => not_understood(),
-            Outcome::NotBuilt => not_built(),
-            Outcome::Redirected => return None,
-        })
+        self.judge(failure.outcome())
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
@@ -219,18 +215,7 @@ impl Classify<Failure> for Classifier {
     /// answer that the program does not understand is `decode`, and a request that cannot be built is
     /// `request`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
-        let word = match failure.outcome() {
-            Outcome::Refused(refused) => {
-                return Some(Cow::Owned(refused.status().as_str().to_owned()));
-            }
-            Outcome::NotSent => "connect",
-            Outcome::Unanswered => "no_answer",
-            Outcome::Cut => "timeout",
-            Outcome::NotUnderstood => "decode",
-            Outcome::NotBuilt => "request",
-            Outcome::Redirected => return None,
-        };
-        Some(Cow::Borrowed(word))
+        failure.outcome().error_type()
     }
 }
 

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -83,6 +84,24 @@ pub(super) enum Outcome {
     /// The answers redirected too often.
     #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
     Redirected,
+}
+
+impl Outcome {
+    /// Returns the status, such as "503", or one word for a request without an answer. A request that
+    /// was redirected too often has none.
+    pub(super) fn error_type(self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Self::Refused(refused) => {
+                return Some(Cow::Owned(refused.status().as_str().to_owned()));
+            }
+            Self::NotSent => "connect",
+            Self::Unanswered => "no_answer",
+            Self::Cut => "timeout",
+            Self::NotUnderstood => "decode",
+            Self::NotBuilt => "request",
+            Self::Redirected => return None,
+        }))
+    }
 }
 
 impl Failure {

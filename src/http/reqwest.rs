@@ -2,7 +2,6 @@ use std::borrow::Cow;
 
 use reqwest::{Error, Response};
 
-use super::classifier::{not_built, not_understood};
 use super::failure::{Outcome, READ};
 use super::{Classifier, Failure, StatusError};
 use crate::classify::Classify;
@@ -77,8 +76,8 @@ async fn start(answer: Response) -> Vec<u8> {
 
 /// Converts an error of `send()` or of reading a body, so `?` works on both. A body that `json()`
 /// cannot read is an answer that the program does not [understand](Failure::not_understood), unless
-/// the body broke off. The URL of the error
-/// loses its query, its fragment and its credentials, because they may hold a key.
+/// the body broke off. The URL of the error loses its query, its fragment and its credentials, because
+/// they may hold a key.
 ///
 /// An error made by `Response::error_for_status` keeps its status, but it has no `Retry-After`. Use
 /// [`error_for_status`] instead.
@@ -91,16 +90,7 @@ impl From<Error> for Failure {
             let _ = url.set_username("");
             let _ = url.set_password(None);
         }
-        let outcome = match error.status() {
-            Some(status) => Outcome::Refused(StatusError::of(status)),
-            None if error.is_builder() => Outcome::NotBuilt,
-            None if error.is_redirect() => Outcome::Redirected,
-            None if is_connect(&error) => Outcome::NotSent,
-            None if error.is_timeout() => Outcome::Cut,
-            None if is_not_understood(&error) => Outcome::NotUnderstood,
-            None => Outcome::Unanswered,
-        };
-        Self::caused(outcome, error.into())
+        Self::caused(outcome(&error), error.into())
     }
 }
 
@@ -112,15 +102,7 @@ impl From<Error> for Failure {
 /// Has no opinion on a request that was redirected too often.
 impl Classify<Error> for Classifier {
     fn classify(&self, error: &Error) -> Option<Verdict> {
-        Some(match error.status() {
-            Some(status) => self.verdict(status, None),
-            None if error.is_builder() => not_built(),
-            None if error.is_redirect() => return None,
-            None if is_connect(error) => self.not_sent(),
-            None if error.is_timeout() => self.unanswered().on_cut(),
-            None if is_not_understood(error) => not_understood(),
-            None => self.unanswered(),
-        })
+        self.judge(outcome(error))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
@@ -129,15 +111,20 @@ impl Classify<Error> for Classifier {
 
     /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
-        match error.status() {
-            Some(status) => Some(Cow::Owned(status.as_str().to_owned())),
-            None if is_connect(error) => Some(Cow::Borrowed("connect")),
-            None if error.is_timeout() => Some(Cow::Borrowed("timeout")),
-            None if error.is_builder() => Some(Cow::Borrowed("request")),
-            None if error.is_redirect() => None,
-            None if is_not_understood(error) => Some(Cow::Borrowed("decode")),
-            None => Some(Cow::Borrowed("no_answer")),
-        }
+        outcome(error).error_type()
+    }
+}
+
+/// Returns how far the request came.
+fn outcome(error: &Error) -> Outcome {
+    match error.status() {
+        Some(status) => Outcome::Refused(StatusError::of(status)),
+        None if error.is_builder() => Outcome::NotBuilt,
+        None if error.is_redirect() => Outcome::Redirected,
+        None if is_connect(error) => Outcome::NotSent,
+        None if error.is_timeout() => Outcome::Cut,
+        None if is_not_understood(error) => Outcome::NotUnderstood,
+        None => Outcome::Unanswered,
     }
 }
 
