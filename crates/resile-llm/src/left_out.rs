@@ -7,8 +7,8 @@
 //! that a provider documents stays: a reader of the documentation would have written it.
 //!
 //! `CORPUS=a.jsonl:b.jsonl cargo test -p resile-llm --lib left_out -- --nocapture` reads more files and
-//! prints the misread failures. Their lines hold `status`,
-//! `headers`, `body`, `phase`, `now`, `provider`, `source` and `expect` with `kind` and `retryable`.
+//! prints the misread failures. Their lines hold `status`, `headers`, `body`, `phase`, `now`, `provider`,
+//! `source` and `expect` with `kind` and `retryable`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
@@ -28,7 +28,7 @@ const FIXTURES: [&str; 3] = [
     include_str!("../tests/data/llm/seconds.jsonl"),
 ];
 
-/// The codes that providers document, with the pages.
+/// The codes and phrases that providers document, with the pages.
 const DOCUMENTED: &str = include_str!("../tests/data/llm/documented.txt");
 
 pub(crate) struct Case {
