@@ -56,6 +56,28 @@ pub fn never_sent(error: &(dyn Error + 'static)) -> bool {
     is_proved
 }
 
+/// Returns a word for an error of any type, by the `io::Error` in the chain of its sources: `refused`,
+/// `connection_lost`, `timeout`, `name_lookup` and others.
+///
+/// It is the word of the error that decides the verdict of [`Classifier`](super::Classifier). Without such
+/// an error there is none. A classifier of your own returns it from
+/// [`error_type`](crate::Classify::error_type).
+///
+/// # Examples
+///
+/// ```
+/// use resile::io::error_type;
+/// use std::io::{Error, ErrorKind};
+///
+/// let wrapped = Error::other(Error::from(ErrorKind::BrokenPipe));
+/// assert_eq!(error_type(&wrapped), Some("connection_lost"));
+/// assert_eq!(error_type(&Error::other("words")), None);
+/// ```
+#[must_use]
+pub fn error_type(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    told(error).map(Told::as_str)
+}
+
 /// Returns what the chain tells: its first error that tells something. Garbled bytes often come from a
 /// broken connection, so they yield to an error deeper in the chain.
 pub(super) fn told(error: &(dyn Error + 'static)) -> Option<Told> {

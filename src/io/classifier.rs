@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 
-use super::chain::{never_sent, told};
+use super::chain::{error_type, never_sent, told};
 use super::told::Told;
 use crate::classify::{Classify, Opinion, Over};
 use crate::verdict::{Cut, Health, Verdict};
@@ -124,6 +124,6 @@ impl Classify<io::Error> for Classifier {
 
     /// Returns a word such as `refused`, `connection_lost`, `timeout` or `name_lookup`.
     fn error_type<'e>(&self, error: &'e io::Error) -> Option<Cow<'e, str>> {
-        told(error).map(|told| Cow::Borrowed(told.as_str()))
+        error_type(error).map(Cow::Borrowed)
     }
 }

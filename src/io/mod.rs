@@ -61,5 +61,5 @@ mod chain;
 mod classifier;
 mod told;
 
-pub use chain::never_sent;
+pub use chain::{error_type, never_sent};
 pub use classifier::Classifier;

@@ -117,12 +117,12 @@ impl Classifier {
     }
 }
 
-/// Makes the classifier one of this type: by the function of its verdict, and by that of its word for
-/// `error.type`.
+/// Makes the classifier one of these types, or of one type with parameters in square brackets: by the
+/// function of its verdict, and by that of its word for `error.type`.
 #[allow(unused_macros, reason = "without a client nothing uses it")]
 macro_rules! classifies {
-    ($($type:ty),+ => $error:path, $word:path) => {
-        $(impl resile::Classify<$type> for crate::Classifier {
+    ([$($parameters:tt)*] $type:ty => $error:path, $word:path) => {
+        impl<$($parameters)*> resile::Classify<$type> for crate::Classifier {
             fn classify(&self, error: &$type) -> Option<resile::Verdict> {
                 $error(error, self.idempotency)
             }
@@ -134,7 +134,10 @@ macro_rules! classifies {
             fn error_type<'e>(&self, error: &'e $type) -> Option<std::borrow::Cow<'e, str>> {
                 $word(error)
             }
-        })+
+        }
+    };
+    ($($type:ty),+ => $error:path, $word:path) => {
+        $(crate::classifier::classifies!([] $type => $error, $word);)+
     };
 }
 #[allow(unused_imports, reason = "without a client nothing uses it")]

@@ -11,16 +11,7 @@ pub use resile;
 pub mod amqp;
 pub mod aws;
 pub mod azure;
-#[cfg(any(
-    feature = "aws-smithy-1",
-    feature = "hyper-1",
-    feature = "lapin-4",
-    feature = "mongodb-3",
-    feature = "opendal-0_59",
-    feature = "redis-1",
-    feature = "sqlx-0_9",
-    feature = "tokio-postgres-0_7"
-))]
+#[cfg(feature = "hyper-1")]
 mod chain;
 mod classifier;
 pub mod elasticsearch;

@@ -10,9 +10,8 @@ use std::borrow::Cow;
 use ::sqlx::Error;
 use ::sqlx::error::DatabaseError;
 use resile::Verdict;
-use resile::io::Classifier;
+use resile::io::{Classifier, error_type};
 
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, never};
@@ -102,8 +101,8 @@ classifies!(Error => error, word);
 fn word(error: &Error) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(match error {
         Error::Database(error) => return code(&**error),
-        Error::Io(error) => return io_word(error),
-        Error::Tls(error) => return io_word(&**error).or(Some("Tls".into())),
+        Error::Io(error) => error_type(error)?,
+        Error::Tls(error) => error_type(&**error).unwrap_or("Tls"),
         Error::Configuration(_) => "Configuration",
         Error::InvalidArgument(_) => "InvalidArgument",
         Error::Protocol(_) => "Protocol",

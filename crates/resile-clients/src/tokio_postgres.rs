@@ -6,9 +6,8 @@ use std::io::{self, ErrorKind};
 
 use ::tokio_postgres::Error;
 use resile::Verdict;
-use resile::io::Classifier;
+use resile::io::{Classifier, error_type};
 
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, if_idempotent, never};
@@ -106,6 +105,6 @@ fn word(error: &Error) -> Option<Cow<'_, str>> {
     match error.code() {
         Some(state) => Some(state.code().into()),
         None if error.is_closed() => Some("closed".into()),
-        None => io_word(error),
+        None => error_type(error).map(Cow::Borrowed),
     }
 }

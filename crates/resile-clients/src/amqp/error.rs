@@ -2,10 +2,10 @@ use std::borrow::Cow;
 
 use lapin::{Confirmation, Error, ErrorKind};
 use resile::Verdict;
+use resile::io::error_type;
 
 use super::{confirmation, reply};
 use crate::Idempotency;
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Unknown};
 use crate::rule::{always, if_idempotent, never};
@@ -71,7 +71,7 @@ classifies!(Error => error, word);
 fn word(error: &Error) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(match error.kind() {
         ErrorKind::ProtocolError(error) => return Some(error.get_id().to_string().into()),
-        ErrorKind::IOError(error) => return io_word(&**error),
+        ErrorKind::IOError(error) => error_type(&**error)?,
         ErrorKind::InvalidChannelState(..) => "InvalidChannelState",
         ErrorKind::InvalidChannel(_) => "InvalidChannel",
         ErrorKind::InvalidConnectionState(_) => "InvalidConnectionState",

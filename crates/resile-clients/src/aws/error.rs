@@ -3,14 +3,14 @@ use std::borrow::Cow;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use resile::classify::Cut;
-use resile::{Classify, Verdict};
+use resile::Verdict;
+use resile::io::error_type;
 
 use super::answer::{answered, unanswered};
-use crate::chain::io_word;
+use crate::Idempotency;
+use crate::classifier::classifies;
 use crate::rule::State::{Failing, Unknown};
 use crate::rule::{if_idempotent, never};
-use crate::{Classifier, Idempotency};
 
 /// Returns the verdict on an error of an operation of the AWS SDKs.
 ///
@@ -59,25 +59,17 @@ pub fn error<E: ProvideErrorMetadata>(
     Some(rule.verdict(idempotency))
 }
 
-impl<E: ProvideErrorMetadata> Classify<SdkError<E, HttpResponse>> for Classifier {
-    fn classify(&self, error: &SdkError<E, HttpResponse>) -> Option<Verdict> {
-        self::error(error, self.idempotency)
-    }
+classifies!([E: ProvideErrorMetadata] SdkError<E, HttpResponse> => error, word);
 
-    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.unanswered())
-    }
-
-    /// Returns the code of the service, the status, or the word for a missing answer.
-    fn error_type<'e>(&self, error: &'e SdkError<E, HttpResponse>) -> Option<Cow<'e, str>> {
-        Some(match error {
-            SdkError::ServiceError(failed) => match failed.err().code() {
-                Some(code) => Cow::Borrowed(code),
-                None => failed.raw().status().as_u16().to_string().into(),
-            },
-            SdkError::TimeoutError(_) => "timeout".into(),
-            SdkError::DispatchFailure(failed) => return io_word(failed.as_connector_error()?),
-            _ => return None,
-        })
-    }
+/// Returns the code of the service, the status, or the word for a missing answer.
+fn word<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Cow<'_, str>> {
+    Some(match error {
+        SdkError::ServiceError(failed) => match failed.err().code() {
+            Some(code) => Cow::Borrowed(code),
+            None => failed.raw().status().as_u16().to_string().into(),
+        },
+        SdkError::TimeoutError(_) => "timeout".into(),
+        SdkError::DispatchFailure(failed) => error_type(failed.as_connector_error()?)?.into(),
+        _ => return None,
+    })
 }

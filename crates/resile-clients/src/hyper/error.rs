@@ -3,10 +3,10 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 
 use resile::Verdict;
-use resile::io::Classifier;
+use resile::io::{Classifier, error_type};
 
 use super::kind;
-use crate::chain::{io_word, links};
+use crate::chain::links;
 use crate::classifier::classifies;
 use crate::rule::State::Unknown;
 use crate::rule::never;
@@ -113,5 +113,5 @@ classifies!(::hyper::Error => error, word);
 /// Returns the name of the kind, or the word for the `io::Error` in the chain.
 pub(crate) fn word(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     let name = links(error).find_map(|link| link.downcast_ref().and_then(name));
-    name.map(Cow::Borrowed).or_else(|| io_word(error))
+    name.or_else(|| error_type(error)).map(Cow::Borrowed)
 }

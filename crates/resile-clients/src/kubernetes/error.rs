@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use ::kube_client::Error;
 use ::kube_client::core::Status;
+use resile::io::error_type;
 use resile::{Health, Verdict};
 
 use super::rule;
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
@@ -112,7 +112,7 @@ fn word(error: &Error) -> Option<Cow<'_, str>> {
         Error::Api(status) => Some(status.code.to_string().into()),
         Error::HyperError(error) => hyper::word(error),
         Error::Service(error) => hyper::word(&**error),
-        Error::ReadEvents(error) => io_word(error),
+        Error::ReadEvents(error) => error_type(error).map(Cow::Borrowed),
         _ => None,
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ::mongodb::error::{Error, ErrorKind, SYSTEM_OVERLOADED_ERROR, WriteFailure};
 use resile::Verdict;
+use resile::io::error_type;
 
 use super::{by_label, kind, rule};
 use crate::Idempotency;
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::Failing;
 use crate::rule::{Rule, always, if_idempotent};
@@ -123,7 +123,7 @@ fn word(error: &Error) -> Option<Cow<'_, str>> {
         ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
             Some(Cow::Borrowed(&error.code_name))
         }
-        ErrorKind::Io(error) => io_word(&**error).or(Some("Io".into())),
+        ErrorKind::Io(error) => Some(error_type(&**error).unwrap_or("Io").into()),
         kind => name(kind).map(Cow::Borrowed),
     }
 }

@@ -2,11 +2,10 @@ use std::borrow::Cow;
 
 use ::opendal_core::{Error, ErrorKind};
 use resile::Verdict;
-use resile::io::never_sent;
+use resile::io::{error_type, never_sent};
 
 use super::{kind, rule};
 use crate::Idempotency;
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::Unknown;
 use crate::rule::{Rule, always, never};
@@ -47,10 +46,11 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
 classifies!(Error => error, word);
 
 /// Returns the kind. For an unexpected error it is the word for the `io::Error` in it, if there is one.
+#[expect(clippy::unnecessary_wraps, reason = "other clients have errors without a word")]
 fn word(error: &Error) -> Option<Cow<'_, str>> {
-    let kind = || Some(Cow::Borrowed(error.kind().into_static()));
-    match error.kind() {
-        ErrorKind::Unexpected => io_word(error).or_else(kind),
-        _ => kind(),
-    }
+    let kind = error.kind().into_static();
+    Some(Cow::Borrowed(match error.kind() {
+        ErrorKind::Unexpected => error_type(error).unwrap_or(kind),
+        _ => kind,
+    }))
 }

@@ -3,10 +3,10 @@ use std::error::Error;
 
 use ::redis::{ErrorKind, RedisError};
 use resile::Verdict;
+use resile::io::error_type;
 
 use super::prefix;
 use crate::Idempotency;
-use crate::chain::io_word;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, if_idempotent, never};
@@ -68,7 +68,7 @@ classifies!(RedisError => error, word);
 fn word(error: &RedisError) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(match error.kind() {
         ErrorKind::Server(_) | ErrorKind::Extension => return error.code().map(Cow::Borrowed),
-        ErrorKind::Io => return io_word(error),
+        ErrorKind::Io => error_type(error)?,
         ErrorKind::Parse => "Parse",
         ErrorKind::MasterNameNotFoundBySentinel => "MasterNameNotFoundBySentinel",
         ErrorKind::NoValidReplicasFoundBySentinel => "NoValidReplicasFoundBySentinel",
