@@ -141,6 +141,7 @@ chapter! {
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
+        "crate::GaveUp::is_partial"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
         "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
     ]

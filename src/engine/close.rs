@@ -170,6 +170,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.until.set(Until::Nothing);
         Facts {
             reason,
+            kind: self.guard.progress.kind(),
             attempts: self.guard.progress.attempts,
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
@@ -179,6 +180,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_floor: false,
             cut,
             in_doubt: false,
+            is_partial: false,
             upstream: self.guard.target.owned_name(),
         }
     }

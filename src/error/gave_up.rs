@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::within::{self, End};
-use crate::observe::{NoRoom, OneLine, Words};
+use crate::observe::{CallKind, NoRoom, OneLine, Words};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
@@ -53,6 +53,8 @@ pub(crate) struct Inner<E> {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) reason: StopReason,
+    pub(crate) kind: CallKind,
+    /// Of a fallback, the alternatives.
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
     pub(crate) retry_after: Option<Duration>,
@@ -64,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
     pub(crate) in_doubt: bool,
+    /// The consumer of a stream has content that nothing completes.
+    pub(crate) is_partial: bool,
     pub(crate) upstream: Option<Name>,
 }
 
@@ -199,6 +203,22 @@ impl<E> GaveUp<E> {
         self.0.facts.in_doubt
     }
 
+    /// Returns whether the consumer of a stream has a part of the answer, and the rest never comes.
+    ///
+    /// Such a call must not be answered again behind that part, by a retry or by a
+    /// [`fallback`](crate::fallback()): the second answer would begin anew after the first one.
+    /// [`verdict`](Self::verdict) forbids it. The reason is
+    /// [`Partial`](StopReason::Partial) where the policy would have allowed another attempt. It is
+    /// [`Fatal`](StopReason::Fatal), [`Attempts`](StopReason::Attempts) or any other reason of a
+    /// call where that reason alone ended it. A consumer that was told to start again
+    /// ([`Restart`](crate::stream::Resumption::Restart)) has nothing until the next content.
+    ///
+    /// The value is `false` for every call that is not a stream.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.0.facts.is_partial
+    }
+
     /// Returns the last error that an attempt returned.
     #[must_use]
     pub const fn last(&self) -> Option<&E> {
@@ -244,6 +264,14 @@ impl<E> GaveUp<E> {
         self.0.facts.in_doubt |= in_doubt;
     }
 
+    /// Notes that the consumer has a part of the answer, so an outer call must not ask again.
+    #[cfg(feature = "stream")]
+    pub(crate) fn note_partial(&mut self) {
+        let facts = &mut self.0.facts;
+        facts.is_partial = true;
+        facts.verdict = facts.verdict.map(Verdict::not_again);
+    }
+
     /// Applies `map` to the error.
     pub fn map<F>(self, map: impl FnOnce(E) -> F) -> GaveUp<F> {
         let Inner { facts, last, error_type, .. } = *self.0;
@@ -264,8 +292,10 @@ impl<E> GaveUp<E> {
 impl<E> GaveUp<GaveUp<E>> {
     /// Merges the errors of an outer and an inner call into one.
     ///
-    /// The attempts and the time are those of the outer call. The error is that of the last inner
-    /// call. The reason and the rest depend on the outer call:
+    /// The attempts, the time and the name are those of the outer call, and the error is that of the
+    /// last inner call. An outer call without a name takes the name of the inner one, unless it is a
+    /// [`fallback`](crate::fallback()), whose attempts are alternatives with a name each. The reason
+    /// and the rest depend on the outer call:
     /// * If it ended because its inner calls failed, they are those of the last inner call. Its
     ///   reason is then [`Fatal`](StopReason::Fatal), [`Unclassified`](StopReason::Unclassified),
     ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
@@ -286,8 +316,10 @@ impl<E> GaveUp<GaveUp<E>> {
         };
         let inner = *inner.0;
         if by_inner {
-            let (attempts, elapsed) = (facts.attempts, facts.elapsed);
-            let facts = Facts { attempts, elapsed, ..inner.facts };
+            let Facts { kind, attempts, elapsed, upstream, .. } = facts;
+            let name = inner.facts.upstream.filter(|_| kind != CallKind::Fallback);
+            let upstream = upstream.or(name);
+            let facts = Facts { kind, attempts, elapsed, upstream, ..inner.facts };
             return GaveUp::new(Inner { facts, ..inner });
         }
         GaveUp::new(Inner { facts, ..inner })
@@ -332,8 +364,7 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, "{}: ", OneLine(name))?;
         }
         let attempts = self.attempts();
-        let is_fallback = self.reason() == StopReason::Alternatives;
-        let noun = if is_fallback { "alternative" } else { "attempt" };
+        let noun = if self.0.facts.kind == CallKind::Fallback { "alternative" } else { "attempt" };
         let plural = if attempts == 1 { "" } else { "s" };
         write!(f, "gave up after {attempts} {noun}{plural}")?;
         if !self.elapsed().is_zero() {

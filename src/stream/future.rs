@@ -44,6 +44,8 @@ pin_project! {
         pub(super) rules: Rules,
         // Whether content has come since the consumer's stream was last opened.
         pub(super) flowing: bool,
+        // Whether the consumer has content, and no item since has told it to start again.
+        pub(super) shown: bool,
         // Whether the item that completes the answer has come.
         pub(super) complete: bool,
     }
@@ -84,6 +86,7 @@ impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
             held: VecDeque::new(),
             rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
             flowing: false,
+            shown: false,
             complete: false,
         }
     }
@@ -98,7 +101,8 @@ impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
     where
         Via<Y, M>: TargetFor<F::Error>,
     {
-        let Self { open, parts, resumption, call, held, rules, flowing, complete, .. } = self;
+        let Self { open, parts, resumption, call, held, rules, flowing, shown, complete, .. } =
+            self;
         let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
         RetryStream {
             open,
@@ -110,6 +114,7 @@ impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
             held,
             rules,
             flowing,
+            shown,
             complete,
         }
     }
@@ -176,8 +181,19 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
 
     /// Replaces the functions of the caller, which changes the type.
     fn rebuild<R, B>(self, replace: impl FnOnce(Q, A) -> (R, B)) -> RetryStream<F, P, K, X, R, B> {
-        let Self { open, parts, resumption, state, call, pending, held, rules, flowing, complete } =
-            self;
+        let Self {
+            open,
+            parts,
+            resumption,
+            state,
+            call,
+            pending,
+            held,
+            rules,
+            flowing,
+            shown,
+            complete,
+        } = self;
         let (parts, resumption) = replace(parts, resumption);
         RetryStream {
             open,
@@ -189,6 +205,7 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
             held,
             rules,
             flowing,
+            shown,
             complete,
         }
     }

@@ -46,7 +46,7 @@ where
                         Ok(attempt) => {
                             this.state.set(State::Opening { attempt: this.open.open(attempt) });
                         }
-                        Err(gave_up) => return self.close(gave_up),
+                        Err(gave_up) => return Poll::Ready(Some(Err(self.close(gave_up)))),
                     }
                     continue;
                 }
@@ -65,7 +65,7 @@ where
                 StateProj::Reading { .. } if this.call.stops_reading() => {
                     this.state.set(State::Done);
                     let gave_up = this.call.close(StopReason::Cancelled, None);
-                    return self.close(gave_up);
+                    return Poll::Ready(Some(Err(self.close(gave_up))));
                 }
                 // A sender that is never silent would otherwise exceed the limit for ever.
                 StateProj::Reading { .. }
@@ -128,7 +128,7 @@ where
             Part::Preamble | Part::Content => {}
         }
         if !*this.flowing && !holds {
-            *this.flowing = true;
+            (*this.flowing, *this.shown) = (true, true);
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -149,24 +149,27 @@ where
     }
 
     /// Ends a failed attempt. Returns `None` while the next attempt is awaited.
-    fn fail(self: Pin<&mut Self>, finish: Finish) -> Yielded<F> {
-        let mut this = self.project();
+    fn fail(mut self: Pin<&mut Self>, finish: Finish) -> Yielded<F> {
+        let mut this = self.as_mut().project();
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
         this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.held.clear();
         if *this.flowing && matches!(finish, Finish::Deadline) {
-            return Some(Err(this.call.close_whole()));
+            let gave_up = this.call.close_whole();
+            return Some(Err(self.close(gave_up)));
         }
         if matches!(finish, Finish::Deadline | Finish::Cancelled) {
-            return this.call.finish(0, finish).err().map(Err);
+            let gave_up = this.call.finish(0, finish).err()?;
+            return Some(Err(self.close(gave_up)));
         }
         let mut marker = None;
         if std::mem::take(this.flowing) {
             match (this.resumption)(this.call.error_of(finish)) {
                 Resumption::Fail => {
-                    return Some(Err(this.call.finish_last(0, finish, StopReason::Partial)));
+                    let gave_up = this.call.finish_last(0, finish, StopReason::Partial);
+                    return Some(Err(self.close(gave_up)));
                 }
                 Resumption::Restart(item) => marker = Some(item),
                 Resumption::Resume => {}
@@ -182,8 +185,9 @@ where
                 this.call.policy.flow_since(None);
                 this.state.set(State::Between);
             }
-            Err(gave_up) => return Some(Err(gave_up)),
+            Err(gave_up) => return Some(Err(self.close(gave_up))),
         }
+        *this.shown &= marker.is_none();
         marker.map(Ok)
     }
 
@@ -197,13 +201,16 @@ where
         this.call.poll_whole(whole, this.pending, cx)
     }
 
-    /// Closes the stream from outside.
+    /// Ends the stream without success. Returns its error.
     #[cold]
-    fn close(self: Pin<&mut Self>, gave_up: GaveUp<F::Error>) -> Poll<Yielded<F>> {
+    fn close(self: Pin<&mut Self>, mut gave_up: GaveUp<F::Error>) -> GaveUp<F::Error> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
         this.held.clear();
-        Poll::Ready(Some(Err(gave_up)))
+        if *this.shown {
+            gave_up.note_partial();
+        }
+        gave_up
     }
 }
 

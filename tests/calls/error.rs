@@ -200,7 +200,8 @@ fn gave_up_has_the_verdict_and_the_upstream() {
     assert!(!alone.to_string().contains("script"));
 }
 
-/// A call inside a call becomes one level, with the inner reason and the outer number of attempts.
+/// A call inside a call becomes one level, with the inner reason and the outer name and number of
+/// attempts.
 #[test]
 fn flatten_makes_one_level_of_two() {
     let (timer, inner_policy) =
@@ -217,8 +218,11 @@ fn flatten_makes_one_level_of_two() {
     );
     assert_eq!(
         (gave_up.upstream(), gave_up.verdict()),
-        (Some("script"), Some(Verdict::transient()))
+        (Some("outer"), Some(Verdict::transient()))
     );
+    let at_once = outer_policy.with_backoff(Backoff::none());
+    let nameless = drive(flat(retry(inner, at_once, Never)), &timer);
+    assert_eq!((nameless.upstream(), nameless.attempts()), (Some("script"), 2));
 
     // No inner call has ended, so the outer reason stays.
     let token = tokio_util::sync::CancellationToken::new();

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
 use proptest::prelude::*;
 use resile::stream::{Part, Resumption};
 use resile::timeout::Error;
 use resile::{
-    Attempt, Backoff, Budget, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt,
+    Attempt, Backoff, Budget, GaveUp, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt,
     Upstream, retry_stream,
 };
 use tokio::time::Instant;
@@ -164,6 +164,46 @@ async fn the_resumption_function_gets_the_error_or_none() {
     assert_eq!(seen.into_inner(), [Some(Error::Operation("reset")), None]);
 }
 
+/// Collects the items of a stream and its error.
+async fn items_and_error<E>(
+    stream: impl Stream<Item = Result<u32, GaveUp<E>>>,
+) -> (Vec<u32>, Option<GaveUp<E>>) {
+    let mut stream = std::pin::pin!(stream);
+    let mut items = vec![];
+    while let Some(next) = stream.next().await {
+        match next {
+            Ok(item) => items.push(item),
+            Err(error) => return (items, Some(error)),
+        }
+    }
+    (items, None)
+}
+
+/// A stream that ends after content has shown a part, whatever the reason for its end.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_the_consumer_keeps_is_told() {
+    const FLOWS: &[Step] = &[Ok(50), RESET];
+    let twice = AT_ONCE.with_attempts(2);
+    let anew = |_: Option<&Error<&'static str>>| Resumption::Restart(1000);
+    // The second attempt has shown a part, and no third one replaces it.
+    let call = retry_stream(rows([FLOWS]), twice, Never).with_resumption(anew);
+    let (items, error) = items_and_error(call).await;
+    let error = error.unwrap();
+    assert_eq!((items, error.reason()), (vec![50, 1000, 50], StopReason::Attempts));
+    assert!(error.is_partial() && !error.verdict().unwrap().is_again());
+    // The consumer was told to start again, and then nothing came.
+    let call = retry_stream(rows([FLOWS, &[RESET]]), twice, Never).with_resumption(anew);
+    let (items, error) = items_and_error(call).await;
+    let error = error.unwrap();
+    assert_eq!((items, error.reason()), (vec![50, 1000], StopReason::Attempts));
+    assert!(!error.is_partial() && error.verdict().unwrap().is_again());
+    // An error that is final ends the stream as such, and the part stays.
+    let policy = twice.with_classifier(|_: &Error<&str>| false);
+    let (_, error) = items_and_error(retry_stream(rows([FLOWS]), policy, Never)).await;
+    let error = error.unwrap();
+    assert_eq!((error.reason(), error.is_partial()), (StopReason::Fatal, true));
+}
+
 proptest! {
     /// Random rows of items give the items of a simple model.
     #[test]
@@ -206,8 +246,16 @@ proptest! {
             .with_resumption(|_| match resumption { 0 => Resumption::Fail, 1 => Resumption::Restart(1000), _ => Resumption::Resume });
         if required { call = call.with_required_end(); }
         if renews { call = call.with_attempts_renewed(); }
-        let got = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(all(call));
-        prop_assert_eq!(&got, &(wanted, ended));
-        prop_assert!(got.1.is_none_or(|(_, attempts)| attempts == opened.get()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (items, error) = runtime.block_on(items_and_error(call));
+        let end = error.as_ref().map(|error| (error.reason(), error.attempts()));
+        prop_assert_eq!((&items, &end), (&wanted, &ended));
+        prop_assert!(end.is_none_or(|(_, attempts)| attempts == opened.get()));
+        // The consumer keeps what came after the last item that told it to start again.
+        let kept = items.iter().rev().take_while(|item| **item != 1000).count();
+        if let Some(error) = error {
+            prop_assert_eq!(error.is_partial(), kept > 0);
+            prop_assert_eq!(error.verdict().unwrap().is_again(), kept == 0);
+        }
     }
 }

@@ -534,11 +534,15 @@ async fn a_flattened_fallback_has_the_reason_of_the_last_inner_call() {
     let flat: GaveUp<&str> = gave_up.flatten();
     assert_eq!(
         (flat.reason(), flat.last(), flat.upstream()),
-        (StopReason::Attempts, Some(&"small"), Some("small"))
+        (StopReason::Attempts, Some(&"small"), None),
+        "two upstreams were asked, so the name of one would be wrong",
     );
     assert_eq!((flat.attempts(), flat.elapsed()), (2, 2 * SECOND));
     assert_eq!(flat.verdict(), Some(Verdict::transient()));
-    assert_eq!(flat.to_string(), "small: gave up after 2 attempts in 2.0s");
+    assert_eq!(flat.to_string(), "gave up after 2 alternatives in 2.0s");
+    let named = fallback(&[&LARGE, &SMALL], ask, FallbackPolicy::new(), Never).on("models").await;
+    let flat = named.unwrap_err().flatten();
+    assert_eq!(format!("{flat:#}"), "models: gave up after 2 alternatives in 2.0s: small");
 
     // No inner call ended, so the reason is the outer one.
     let hangs = |_: Alternative<'_, &'static Upstream>| pending::<Result<(), GaveUp<&str>>>();

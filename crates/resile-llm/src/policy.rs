@@ -110,7 +110,7 @@ pub const fn batch() -> RetryPolicy<Classifier> {
 /// ```
 #[must_use]
 pub fn another_model(gave_up: &GaveUp<Failure>) -> bool {
-    let is_over = matches!(gave_up.reason(), StopReason::Partial | StopReason::Cancelled);
+    let is_over = gave_up.is_partial() || gave_up.reason() == StopReason::Cancelled;
     let never = [Kind::InvalidRequest, Kind::Cancelled];
     !is_over && gave_up.last().is_none_or(|last| !never.contains(&last.kind()))
 }

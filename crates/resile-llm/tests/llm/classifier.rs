@@ -4,11 +4,17 @@ use std::future::ready;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
+use futures_util::stream::iter;
 use proptest::prelude::*;
 use resile::classify::{ClassifyExt, Cut};
 use resile::observe::Event;
+use resile::stream::Resumption;
 use resile::timeout::Elapsed;
-use resile::{Backoff, Classify, Jitter, Never, RetryPolicy, Upstream, Verdict, http, retry};
+use resile::{
+    Attempt, Backoff, Classify, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, http,
+    retry, retry_stream,
+};
 use resile_llm::{Classifier, Failure, Reply};
 use static_assertions::assert_impl_all;
 
@@ -118,5 +124,24 @@ async fn another_model_is_asked_unless_the_request_is_wrong_or_nobody_waits() {
         token.cancel();
         let gave_up = resile::retry(fail, policy, &token).await.unwrap_err();
         assert!(!resile_llm::another_model(&gave_up), "{status}");
+    }
+}
+
+/// A stream that restarts ends for want of attempts. Its last attempt has still shown a word.
+#[tokio::test(start_paused = true)]
+async fn no_other_model_answers_behind_a_word() {
+    for (second, is_asked) in [(vec![Ok("A "), Err(529)], false), (vec![Err(529)], true)] {
+        let open = |attempt: Attempt| {
+            let items = if attempt.is_first() { vec![Ok("A "), Err(529)] } else { second.clone() };
+            let busy = |status| Failure::from_text(status, "overloaded");
+            ready(Ok(iter(items).map_err(busy)))
+        };
+        let policy = resile_llm::interactive().with_attempts(2);
+        let call = retry_stream(open, policy, Never)
+            .with_resumption(|_| Resumption::Restart("(again)"))
+            .try_collect::<Vec<_>>();
+        let gave_up = call.await.unwrap_err();
+        assert_eq!(gave_up.reason(), StopReason::Attempts);
+        assert_eq!(resile_llm::another_model(&gave_up), is_asked);
     }
 }
