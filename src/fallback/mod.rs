@@ -83,7 +83,8 @@
 //!     }
 //! };
 //! let models = [&LARGE, &MEDIUM, &SMALL];
-//! let answer = fallback(&models, ask_one, policy, Never).await;
+//! // The name is that of the whole call in its log and its error.
+//! let answer = fallback(&models, ask_one, policy, Never).on("answer").await;
 //! let answer = answer.map_err(GaveUp::flatten);
 //! assert_eq!(answer.unwrap(), "small says hello");
 //! # }

@@ -2,7 +2,6 @@ use futures_util::TryStreamExt;
 use resile::quota::{Cost, Rate, Usage};
 use resile::{FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream};
 use resile_llm::{Event, Failure, another_model, charge, events};
-use std::future::ready;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ const fn model(name: &'static str) -> Upstream {
     let quota = Quota::new().with_tokens(Rate::per_minute(30_000));
     resile_llm::upstream(name).with_quota(quota.with_charge(charge::OPENAI))
 }
+const LIMIT: Duration = Duration::from_secs(240); // of all models together
 static MODELS: [Upstream; 2] = [model("gpt-4o"), model("gpt-4o-mini")];
 
 /// Asks the models in turn until one has shown a word. Returns the usage.
@@ -19,10 +19,9 @@ async fn chat(
     question: &str,
     show: &impl Fn(&str),
 ) -> Result<Usage, GaveUp<Failure>> {
-    let cost = Cost::input(question.len() as u64 / 3).with_max_output(1_000);
     let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(20));
-    let next = FallbackPolicy::new().with_classifier(another_model);
-    let ask = async |model: &Upstream| {
+    let next = FallbackPolicy::new().with_total_timeout(LIMIT).with_classifier(another_model);
+    let ask = async |model: &Upstream, share: Option<Duration>| {
         let body = serde_json::json!({
             "model": model.name(), "max_completion_tokens": 1_000,
             "stream": true, "stream_options": { "include_usage": true },
@@ -33,15 +32,16 @@ async fn chat(
         };
         resile::retry_stream(open, policy.with_attempts(3), Never)
             .with_parts(Event::part)
-            .with_whole_timeout(Duration::from_secs(120))
-            .on(model.at_cost(cost))
+            .with_whole_timeout(share.unwrap_or(LIMIT))
+            .on(model.at_cost(Cost::input(question.len() as u64 / 3).with_max_output(1_000)))
             .try_fold(Usage::new(), |used, event| {
                 show(&event.text());
-                ready(Ok(used.merged(event.usage())))
+                std::future::ready(Ok(used.merged(event.usage())))
             })
             .await
     };
-    resile::fallback(models, |it| ask(it.value()), next, Never).await.map_err(GaveUp::flatten)
+    let answer = resile::fallback(models, |it| ask(it.value(), it.share()), next, Never);
+    answer.on("chat").await.map_err(GaveUp::flatten)
 }
 
 #[tokio::main]
