@@ -238,6 +238,16 @@ mod tests {
     }
 
     #[test]
+    fn any_mark_and_the_end_of_the_message_end_a_word() {
+        let is_quota =
+            |end| read(&format!("insufficient balance{end}"), Statuses::RATE).quota.is_some();
+        for end in ["", " now", ".", ", recharge", ")", "，"] {
+            assert!(is_quota(end), "{end}");
+        }
+        assert!(!is_quota("r") && !is_quota("2"));
+    }
+
+    #[test]
     fn a_word_counts_from_its_start() {
         let is_quota = |message| read(message, Statuses::RATE).quota.is_some();
         assert!(is_quota("the daily limit"));

@@ -68,8 +68,9 @@ pub(super) const FIELD: Meanings = 1 << 34;
 pub(super) const FORBIDDEN: Meanings = 1 << 35;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
-/// follows it may be a longer form. A blank at its end stands for the end of the word. No word
-/// begins with a blank: there are many of them in a message.
+/// follows it may be a longer form. A blank at its end stands for the end of the word, be it a blank,
+/// a mark or the end of the message. No word begins with a blank: there are many of them in a
+/// message.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
@@ -78,7 +79,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour,|-hour|five hour|24h|每小时|小时|時間あたり|시간당",
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     (DAY | ALLOWANCE, "day limit"),
@@ -112,7 +113,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
     (
         MONEY,
-        "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
+        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
     ),
     (
         LACK,
@@ -136,7 +137,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes|mb |mb.|mb,|mb)|megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
+        "image|file|bytes|mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
     ),
     (
         MATTER,
@@ -206,6 +207,6 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         BYTES,
-        "bytes|byte |mb |mb.|mb,|mb)|kb |kb.|megabyte|payload|file size|image size|body size|request size|request body",
+        "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request size|request body",
     ),
 ];
