@@ -82,8 +82,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
-    (DAY | ALLOWANCE, "day limit"),
-    (LONG | ALLOWANCE, "week limit|month limit"),
+    (LONG | ALLOWANCE, "week limit"),
     // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
     (
