@@ -15,7 +15,7 @@ use crate::kind::{Kind, Scope};
 use crate::numbers;
 use crate::statuses::Statuses;
 use rules::{LIMITED, has, longer, other, quota};
-use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, NOT_USED, PERIODS, RATE, TODAY, USED, WORDS};
+use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS};
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,10 @@ pub(crate) fn read_each(
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
-    let denials: Vec<_> = places.iter().filter(|place| meaning(place) & NOT_USED != 0).collect();
+    let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
         let counts = |place: &&Place| {
-            !denials.iter().any(|denial| denial.start <= place.start && place.end <= denial.end)
+            !voids.iter().any(|void| void.start <= place.start && place.end <= void.end)
         };
         let mut said = statement.iter().filter(counts).fold(0, |all, place| all | meaning(place));
         if said & PERIODS != 0 {

@@ -46,8 +46,8 @@ pub(super) const REFUSED: Meanings = 1 << 22;
 
 /// A day, or only the time of the message.
 pub(super) const TODAY: Meanings = 1 << 23;
-/// The words within deny that something is used up.
-pub(super) const NOT_USED: Meanings = 1 << 25;
+/// The words within do not count.
+pub(super) const VOID: Meanings = 1 << 25;
 pub(super) const MODEL: Meanings = 1 << 26;
 /// There is no such thing.
 pub(super) const ABSENT: Meanings = 1 << 27;
@@ -105,7 +105,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
          |已达|达到|已满|초과|上限に達|超過|超えました",
     ),
-    (NOT_USED, "not been consumed|not consumed"),
+    (VOID, "not been consumed|not consumed|be empty|non-empty"),
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
@@ -157,13 +157,13 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
-         |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
+         |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars|empty\
          |expected value|output validation|length limit was|unterminated|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
     (
         OUTPUT | UNPARSED,
-        "input value=|type validation failed|no content returned|empty response|empty model response|empty message|empty completion|empty output|returned no content",
+        "input value=|type validation failed|empty message|no content returned|returned no content",
     ),
     (
         CREDENTIAL,
