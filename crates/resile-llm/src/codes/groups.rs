@@ -80,8 +80,6 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::InvalidOutput,
         "jsonvalidatefailed malformedfunctioncall modelproducedinvalid outputparsefailed toolusefailed",
     ),
-    group(Kind::RateLimit, "concurrencylimitexceeded concurrentrequestlimitexceeded toomanyconcurrentrequests")
-        .over(Scope::Concurrency),
     group(Kind::RateLimit, "slowdown").at(Statuses::RATE),
     group(
         Kind::RateLimit,
