@@ -47,7 +47,7 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::QuotaExhausted,
         "accessterminatedbilling accountquotaexceeded allocationquotafreetieronly arrearage billing \
          billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow \
-         creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance \
+         creditsexhausted exceededcurrentquota freeusagelimit \
          insufficientfunds insufficientquota insufficientuserquota monthlylimit \
          monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
          servicequotaexceeded spendlimitexceeded usagenotincluded \

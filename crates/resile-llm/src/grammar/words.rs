@@ -183,7 +183,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MODEL, "model|engine|deployment|模型|モデル|모델"),
     (
         ABSENT,
-        "not exist|t exist|not found|no such|unrecogni|not a valid|is not valid|no longer available|no longer support|deprecat|retired|decommission\
+        "not exist|t exist|not found|no such|unrecogni|not a valid|no longer available|no longer support|deprecat|retired|decommission\
          |不存在|找不到|見つかりません|존재하지",
     ),
     (BARRED, "unavailable|not offered|restricted|prohibited"),
