@@ -28,6 +28,8 @@ const ABOVE: u32 = 4;
 struct Phrase {
     number: usize,
     words: &'static str,
+    /// A word ends behind the phrase.
+    is_whole: bool,
     /// The first eight bytes and a mask of the existing ones. Most phrases of a bucket differ here.
     head: u64,
     mask: u64,
@@ -51,11 +53,12 @@ pub(crate) struct Place {
 }
 
 impl Finder {
-    /// Creates a finder. Phrases shorter than [`FIRST`] bytes are never found.
+    /// Creates a finder. Phrases shorter than [`FIRST`] bytes are never found. A blank at the end of a
+    /// phrase stands for the end of a word, whatever follows it.
     pub(crate) fn new(phrases: &[&'static str]) -> Self {
         let long = |(_, words): &(usize, &str)| words.len() >= FIRST;
         let mut phrases: Vec<_> =
-            phrases.iter().copied().enumerate().filter(long).map(Phrase::new).collect();
+            phrases.iter().copied().enumerate().filter(long).flat_map(Phrase::all).collect();
         phrases.sort_by_key(|phrase| bucket(phrase.head));
         let mut starts = [0; BUCKETS + 1];
         for (at, start) in starts.iter_mut().enumerate() {
@@ -115,6 +118,7 @@ impl Finder {
             if head & phrase.mask == phrase.head
                 && (phrase.words.len() <= 8
                     || bytes.get(start + 8..end) == phrase.words.as_bytes().get(8..))
+                && (!phrase.is_whole || !bytes.get(end).is_some_and(u8::is_ascii_alphanumeric))
             {
                 found(Place { phrase: phrase.number, start, end });
             }
@@ -123,8 +127,24 @@ impl Finder {
 }
 
 impl Phrase {
-    fn new((number, words): (usize, &'static str)) -> Self {
-        Self { number, words, head: head(words.as_bytes()), mask: head(&vec![0xff; words.len()]) }
+    /// Returns a phrase once for each of the heads by which it is found.
+    fn all((number, words): (usize, &'static str)) -> Vec<Self> {
+        let whole = words.strip_suffix(' ');
+        let words = whole.unwrap_or(words);
+        let phrase = |first: &[u8]| Self {
+            number,
+            words,
+            is_whole: whole.is_some(),
+            head: head(first),
+            mask: head(&vec![0xff; first.len()]),
+        };
+        if words.len() >= FIRST {
+            return vec![phrase(words.as_bytes())];
+        }
+        // Behind a word of two letters, each byte that ends it selects another bucket. A zero is the
+        // end of the text.
+        let ends = (0..=u8::MAX).filter(|byte| !byte.is_ascii_alphanumeric());
+        ends.map(|end| phrase(&[words.as_bytes(), &[end]].concat())).collect()
     }
 }
 
@@ -148,8 +168,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_finder_finds_what_a_plain_search_finds(text in "[abABé1 ]{0,400}") {
-            let phrases = ["aba", "ab a", "bab", "b b", "aaaa", "aba", "a b ab", "abab bab", "ab ab ab a", "bé", "aéa éb", "1ab", " ab"];
+        fn the_finder_finds_what_a_plain_search_finds(text in "[abABé1 .]{0,400}") {
+            let phrases = ["aba", "ab a", "bab", "b b", "aaaa", "aba", "a b ab", "abab bab", "ab ab ab a", "bé", "aéa éb", "1ab", " ab", "ab ", "abab bab "];
             let is_start = |at: &usize| {
                 let [before, first] = [text[..*at].chars().next_back(), text[*at..].chars().next()];
                 let is = |c: Option<char>, of: fn(&char) -> bool| c.is_some_and(|c| of(&c));
@@ -163,8 +183,11 @@ mod tests {
             let mut plain = Vec::new();
             for start in text.char_indices().map(|(at, _)| at).filter(is_start) {
                 for (phrase, words) in phrases.iter().enumerate() {
-                    if lower[start..].starts_with(words) {
-                        plain.push(Place { phrase, start, end: start + words.len() });
+                    let whole = words.trim_end();
+                    let rest = lower[start..].strip_prefix(whole);
+                    let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+                    if rest.is_some_and(|rest| whole == *words || is_end(rest)) {
+                        plain.push(Place { phrase, start, end: start + whole.len() });
                     }
                 }
             }

@@ -124,14 +124,16 @@ pub(crate) fn requested(lower: &str) -> Option<(u64, u64)> {
     limit.zip(requested)
 }
 
-/// Returns whether the numbers of a lower-case "Limit N, used M" show a limit that is used up. `None`
-/// without both numbers. A requested amount counts as used.
+/// Returns whether the numbers of a lower-case "Limit N, used M" or "Limit: M / N" show a limit that is
+/// used up. `None` without both numbers. A requested amount counts as used.
 pub(crate) fn is_used_up(lower: &str) -> Option<bool> {
     let (mut limit, mut used, mut requested) = (None, None, 0);
     for number in numbers(lower.get(..crate::text::floor_char_boundary(lower, 256))?) {
         let before = lower.get(..number.start)?.trim_end_matches([' ', ':', '=', '~', '"']);
         let after = lower.get(number.end..)?.trim_start();
-        if before.ends_with("limit") || before.ends_with(" of") || before.ends_with('/') {
+        if after.starts_with('/') {
+            used = used.or(Some(number.value));
+        } else if before.ends_with("limit") || before.ends_with(" of") || before.ends_with('/') {
             limit = limit.or(Some(number.value));
         } else if before.ends_with("used")
             || before.ends_with("current")
@@ -219,6 +221,8 @@ mod tests {
             (": limit 200, used 20, requested 1", Some(false)),
             (": limit 200, used 190, requested 20", Some(true)),
             (": 3 of 60 requests", Some(false)),
+            ("limit: 2105 / 10 tokens", Some(true)),
+            ("limit: 5 / 2000000 tokens", Some(false)),
             (": remaining 0", Some(true)),
             (": limit 200", None),
             ("", None),

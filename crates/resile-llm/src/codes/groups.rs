@@ -47,7 +47,7 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::QuotaExhausted,
         "accessterminatedbilling accountquotaexceeded allocationquotafreetieronly arrearage billing \
          billingdisabled billinghardlimitreached billingnotactive budgetexceeded creditbalancetoolow \
-         creditsexhausted exceededcurrentquota freeusagelimit insufficientbalance \
+         creditsexhausted exceededcurrentquota freeusagelimit \
          insufficientfunds insufficientquota insufficientuserquota monthlylimit \
          monthlyoutofcredits notenoughbalance notenoughcredits paymentrequired quotaexceeded quotaexhausted \
          servicequotaexceeded spendlimitexceeded usagenotincluded \
@@ -80,8 +80,6 @@ pub(super) static GROUPS: &[Group] = &[
         Kind::InvalidOutput,
         "jsonvalidatefailed malformedfunctioncall modelproducedinvalid outputparsefailed toolusefailed",
     ),
-    group(Kind::RateLimit, "concurrencylimitexceeded concurrentrequestlimitexceeded toomanyconcurrentrequests")
-        .over(Scope::Concurrency),
     group(Kind::RateLimit, "slowdown").at(Statuses::RATE),
     group(
         Kind::RateLimit,

@@ -24,7 +24,7 @@ pub(super) static STEMS: &[Group] = &[
         "contentfilter contentpolicy policyviolation biopolicy moderation safety guardrail \
          datainspection unsafe censor sensitive risk",
     ),
-    group(Kind::RateLimit, "concurrency").over(Scope::Concurrency),
+    group(Kind::RateLimit, "concurren").over(Scope::Concurrency),
     group(Kind::RateLimit, "ratelimit throttl toomanyrequest ratequota limitrequest qps"),
     // At a 429 this may be the quota of a minute.
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")

@@ -108,6 +108,12 @@ impl Evidence<'_> {
             {
                 Some(Words::from(said))
             }
+            // A limit in bytes is not the length of a context, though it limits a prompt.
+            (None, Some(phrase), Some(said))
+                if phrase.kind == Kind::ContextLength && said.kind == Kind::TooLarge =>
+            {
+                Some(Words::from(said))
+            }
             // A reason phrase of HTTP says less than a statement.
             (None, Some(phrase), Some(said)) if phrase.names_status => Some(Words::from(said)),
             (None, Some(mut phrase), _) => {

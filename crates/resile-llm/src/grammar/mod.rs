@@ -15,7 +15,7 @@ use crate::kind::{Kind, Scope};
 use crate::numbers;
 use crate::statuses::Statuses;
 use rules::{LIMITED, has, longer, other, quota};
-use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, NOT_USED, PERIODS, RATE, TODAY, USED, WORDS};
+use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS};
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,10 @@ pub(crate) fn read_each(
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
-    let denials: Vec<_> = places.iter().filter(|place| meaning(place) & NOT_USED != 0).collect();
+    let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
         let counts = |place: &&Place| {
-            !denials.iter().any(|denial| denial.start <= place.start && place.end <= denial.end)
+            !voids.iter().any(|void| void.start <= place.start && place.end <= void.end)
         };
         let mut said = statement.iter().filter(counts).fold(0, |all, place| all | meaning(place));
         if said & PERIODS != 0 {
@@ -235,6 +235,16 @@ mod tests {
         assert_eq!(quota("today's limit is used up"), Some(Some(Scope::Day)));
         let busy = read("we see many requests today", Statuses::RATE);
         assert!(busy.quota.is_none());
+    }
+
+    #[test]
+    fn any_mark_and_the_end_of_the_message_end_a_word() {
+        let is_quota =
+            |end| read(&format!("insufficient balance{end}"), Statuses::RATE).quota.is_some();
+        for end in ["", " now", ".", ", recharge", ")", "，"] {
+            assert!(is_quota(end), "{end}");
+        }
+        assert!(!is_quota("r") && !is_quota("2"));
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub(super) const REFUSED: Meanings = 1 << 22;
 
 /// A day, or only the time of the message.
 pub(super) const TODAY: Meanings = 1 << 23;
-/// The words within deny that something is used up.
-pub(super) const NOT_USED: Meanings = 1 << 25;
+/// The words within do not count.
+pub(super) const VOID: Meanings = 1 << 25;
 pub(super) const MODEL: Meanings = 1 << 26;
 /// There is no such thing.
 pub(super) const ABSENT: Meanings = 1 << 27;
@@ -68,8 +68,9 @@ pub(super) const FIELD: Meanings = 1 << 34;
 pub(super) const FORBIDDEN: Meanings = 1 << 35;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
-/// follows it may be a longer form. A blank at its end stands for the end of the word. No word
-/// begins with a blank: there are many of them in a message.
+/// follows it may be a longer form. A blank at its end stands for the end of the word, be it a blank,
+/// a mark or the end of the message. No word begins with a blank: there are many of them in a
+/// message.
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
@@ -78,11 +79,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |hour,|-hour|five hour|24h|每小时|小时|時間あたり|시간당",
+        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
-    (DAY | ALLOWANCE, "day limit"),
-    (LONG | ALLOWANCE, "week limit|month limit"),
+    (LONG | ALLOWANCE, "week limit"),
     // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
     (
@@ -105,14 +105,14 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hit |reached|over the |over your |consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
          |已达|达到|已满|초과|上限に達|超過|超えました",
     ),
-    (NOT_USED, "not been consumed|not consumed"),
+    (VOID, "not been consumed|not consumed|be empty|non-empty"),
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
     (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
     (
         MONEY,
-        "credit|balance |balance.|balance,|balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
+        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
     ),
     (
         LACK,
@@ -136,7 +136,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes|mb |mb.|mb,|mb)|megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
+        "image|file|bytes|mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
     ),
     (
         MATTER,
@@ -157,13 +157,13 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         UNPARSED,
         "could not parse|couldn't parse|could not be parsed|failed to parse|cannot parse|can't parse|unable to parse|error parsing|while parsing\
-         |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars\
+         |not valid json|invalid json|json invalid|json parse|did not match|does not match|didn't match|not match|malformed|eof while pars|empty\
          |expected value|output validation|length limit was|unterminated|jsondecodeerror|failed to decode|invalid tool|is incomplete",
     ),
     // Pydantic prints this for a field of an answer.
     (
         OUTPUT | UNPARSED,
-        "input value=|type validation failed|no content returned|empty response|empty model response|empty message|empty completion|empty output|returned no content",
+        "input value=|type validation failed|empty message|no content returned|returned no content",
     ),
     (
         CREDENTIAL,
@@ -183,7 +183,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MODEL, "model|engine|deployment|模型|モデル|모델"),
     (
         ABSENT,
-        "not exist|t exist|not found|no such|unrecogni|not a valid|is not valid|no longer available|no longer support|deprecat|retired|decommission\
+        "not exist|t exist|not found|no such|unrecogni|not a valid|no longer available|no longer support|deprecat|retired|decommission\
          |不存在|找不到|見つかりません|존재하지",
     ),
     (BARRED, "unavailable|not offered|restricted|prohibited"),
@@ -206,6 +206,6 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         BYTES,
-        "bytes|byte |mb |mb.|mb,|mb)|kb |kb.|megabyte|payload|file size|image size|body size|request size|request body",
+        "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request size|request body",
     ),
 ];
