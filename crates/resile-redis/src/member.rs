@@ -35,6 +35,10 @@ pub struct Snapshot {
     pub age: Option<Duration>,
     /// The leases.
     pub leases: Vec<Leased>,
+    /// The votes of the breakers as last counted, at most about half a second ago. `None` without
+    /// [`Fleet::with_votes`](crate::Fleet::with_votes), without a breaker, and while the server does
+    /// not answer.
+    pub votes: Option<Tally>,
     /// The number of scripts that the server has run for this member.
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
@@ -64,6 +68,23 @@ pub struct Leased {
     pub level: Option<i64>,
 }
 
+/// The votes of the breakers of a fleet.
+///
+/// A member votes once in half a second, for "open" while its breaker is open or half-open. With at
+/// least as many votes for "open" as needed, half of its failures open a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// The number of votes for "open", with that of this member.
+    pub open: u64,
+    /// The number of votes for "open" that is needed: half of the members, rounded up. `None` while
+    /// fewer than three members vote, because then the votes change nothing.
+    pub needed: Option<u64>,
+    /// The number of members that vote, with this one: those whose breaker has calls in its window
+    /// or is not closed.
+    pub members: u64,
+}
+
 /// The side of the task.
 pub(crate) struct Seat {
     snapshot: Arc<Mutex<Snapshot>>,
@@ -81,6 +102,7 @@ impl Member {
             members: 1,
             age: None,
             leases: Vec::new(),
+            votes: None,
             exchanges: 0,
             failures: 0,
             clock_steps: 0,
@@ -130,6 +152,7 @@ impl Drop for Seat {
         self.update(|snapshot| {
             snapshot.is_joined = false;
             snapshot.leases.clear();
+            snapshot.votes = None;
         });
     }
 }

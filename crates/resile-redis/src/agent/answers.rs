@@ -110,11 +110,14 @@ impl<M: Timer> Agent<'_, M> {
             }
             (_, Answer::Limits(limits)) => self.limit(limits),
             (Job::Learn(reports), Answer::Learned(known)) => self.learn(reports, &known, now),
-            (_, Answer::Votes(votes)) => self.votes.count(votes),
+            (Job::Vote { is_open, .. }, Answer::Votes(votes)) => {
+                let count = self.votes.count(*is_open, votes);
+                self.tell_votes(*is_open, count);
+            }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);
             }
-            (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Probe(_)) => {}
+            (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Votes(_) | Answer::Probe(_)) => {}
         }
     }
 

@@ -6,7 +6,8 @@ use resile::time::Timer;
 
 use super::notices::Partial;
 use super::step::Agent;
-use crate::member::{self, Leased};
+use super::votes::{Count, QUORUM};
+use crate::member::{self, Leased, Tally};
 
 /// Returns whether the store does not answer in this state.
 pub(super) const fn is_away(state: State) -> bool {
@@ -56,6 +57,36 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Logs the votes of the breakers when they change. `is_open` is the own vote.
+    pub(super) fn tell_votes(&self, is_open: bool, count: Count) {
+        let tally = self.votes.tally().filter(|_| count != Count::Same);
+        let Some(Tally { open, needed, members }) = tally else { return };
+        let (upstream, member) = (self.shared.upstream().name(), self.id());
+        let vote = if is_open { "open" } else { "closed" };
+        let least = match needed {
+            Some(needed) => format!("{needed} are needed"),
+            None => format!("at least {QUORUM} members must vote"),
+        };
+        let words = format!("{open} of {members}, {least}");
+        match count {
+            Count::Same | Count::Changed => tracing::debug!(
+                target: "resile", upstream, member, vote, votes = open, needed, members,
+                "fleet: votes for open: {words}"
+            ),
+            Count::Decided => {
+                let decision = if self.votes.is_suspect() {
+                    "half of its failures open a breaker"
+                } else {
+                    "a breaker opens at all of its failures again"
+                };
+                tracing::info!(
+                    target: "resile", upstream, member, vote, votes = open, needed, members,
+                    "fleet: votes for open: {words}: {decision}"
+                );
+            }
+        }
+    }
+
     /// Returns whether the limits work, and the members, the hold or the votes do not. A failure
     /// from before counts for nothing: the next try may come a second later.
     fn is_partial(&self) -> bool {
@@ -84,6 +115,7 @@ impl<M: Timer> Agent<'_, M> {
             balance: self.shared.balance(lease.resource).unwrap_or(0),
             level: lease.level(),
         }));
+        snapshot.votes = self.votes.tally();
         if is_news {
             self.meter.publish(snapshot);
         }

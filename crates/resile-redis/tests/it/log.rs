@@ -16,9 +16,9 @@ use crate::proxy::{Proxy, Way};
 use crate::scene::run;
 use crate::server::Server;
 
-/// Keeps the lines at INFO and above of this thread.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
+/// Keeps the lines of this thread at a level and above.
+#[derive(Clone)]
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Level);
 
 struct Line(String);
 
@@ -30,7 +30,7 @@ impl Visit for Line {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "resile" && *metadata.level() <= Level::INFO
+        metadata.target() == "resile" && *metadata.level() <= self.1
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -53,15 +53,19 @@ impl Subscriber for Lines {
 }
 
 impl Lines {
-    fn with(&self, text: &str) -> Vec<String> {
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         lines.iter().filter(|line| line.contains(text)).cloned().collect()
     }
 }
 
-/// Each line is of the thread of its test.
 fn capture() -> (Lines, tracing::subscriber::DefaultGuard) {
-    let lines = Lines::default();
+    capture_at(Level::INFO)
+}
+
+/// Each line is of the thread of its test.
+pub(crate) fn capture_at(level: Level) -> (Lines, tracing::subscriber::DefaultGuard) {
+    let lines = Lines(Arc::default(), level);
     let guard = tracing::subscriber::set_default(lines.clone());
     (lines, guard)
 }
