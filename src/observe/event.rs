@@ -198,7 +198,9 @@ pub enum EventKind<'a> {
     },
     /// A part of the upstream begins to make calls wait or to refuse them.
     ///
-    /// No further event says so until [`Relieved`](Self::Relieved).
+    /// No further event says so until [`Relieved`](Self::Relieved). The quota of a fleet has no event in
+    /// the first two seconds of a member and before the first exchange after its rest, because its share
+    /// is not known then.
     #[non_exhaustive]
     Limiting {
         /// The part.

@@ -59,6 +59,10 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     if by == HeldBy::Cooldown && hold.is_none() && !parts.strains.has(by) {
         return;
     }
+    #[cfg(feature = "fleet")]
+    if by == HeldBy::Quota && !parts.strains.has(by) && parts.fleet.lacks_share(now) {
+        return;
+    }
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
     if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
