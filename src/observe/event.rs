@@ -217,7 +217,8 @@ pub enum EventKind<'a> {
     Relieved {
         /// The part.
         by: HeldBy,
-        /// The time from the first wait or refusal to the last one, or to the end of the hold.
+        /// The time from the start of the first wait or refusal to the end of the last one, or to the end
+        /// of the hold. A wait that ends without an admission counts with its start only.
         lasted: Duration,
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,

@@ -69,6 +69,15 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     }
 }
 
+/// Notes that an attempt has waited for a part until now. Its strain then lasts at least as long.
+#[cold]
+#[inline(never)]
+pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, by: HeldBy) {
+    if parts.strains.has(by) {
+        parts.strains.prolong(by, nanos(target.timer().now()) / MS);
+    }
+}
+
 /// Ends each strain of a part that has had room for a while.
 #[cold]
 #[inline(never)]

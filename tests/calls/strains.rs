@@ -152,7 +152,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [format!("WARN {full}")]);
     timer.advance(SECOND * 10);
     drive(slow(), &timer).unwrap();
-    let over = "INFO feed: bulkhead has room again: 27 waits or refusals within 6.0s";
+    let over = "INFO feed: bulkhead has room again: 27 waits or refusals within 8.0s";
     assert_eq!(lines(), [over]);
 
     let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
@@ -166,7 +166,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();
-    let over = "INFO feed: quota has units again: 4 waits or refusals";
+    let over = "INFO feed: quota has units again: 4 waits or refusals within 4.0s";
     assert_eq!(lines(), [over]);
 }
 
