@@ -52,8 +52,10 @@ pub struct Snapshot {
     /// `None` until it is 5 s, and for a slow limit until it is 5 s and twice the time in which one
     /// of the members gets these units.
     pub starves_for: Option<Duration>,
-    /// The last failure, in words. Without secrets.
+    /// The last failure, in words. Without secrets. It stays after the next answer.
     pub last_error: Option<String>,
+    /// The time since the last failure. `None` before the first one.
+    pub last_error_age: Option<Duration>,
 }
 
 /// The state of one lease.
@@ -109,6 +111,7 @@ impl Member {
             latency: None,
             starves_for: None,
             last_error: None,
+            last_error_age: None,
         }));
         let (leaving, receiver) = watch::channel(false);
         let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };

@@ -140,6 +140,7 @@ impl<M: Timer> Agent<'_, M> {
 
     fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
+        self.failed_at = Some(now);
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();

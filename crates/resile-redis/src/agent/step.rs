@@ -45,6 +45,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) exchanges: u64,
     pub(super) failures: u64,
     pub(super) last_error: Option<String>,
+    /// The time of the last failure.
+    pub(super) failed_at: Option<Duration>,
     /// The number of steps back of the server's clock, and the time of the last one.
     pub(super) clock_steps: u64,
     pub(super) stepped_at: Option<Duration>,
@@ -118,6 +120,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
+            failed_at: None,
             clock_steps: 0,
             stepped_at: None,
             pace: Pace::new(plan.timeout),

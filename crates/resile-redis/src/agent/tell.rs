@@ -109,6 +109,7 @@ impl<M: Timer> Agent<'_, M> {
         if snapshot.last_error != self.last_error {
             snapshot.last_error.clone_from(&self.last_error);
         }
+        snapshot.last_error_age = self.failed_at.map(|at| now.saturating_sub(at));
         snapshot.leases.clear();
         snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
             resource: lease.resource,

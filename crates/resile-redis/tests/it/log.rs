@@ -169,10 +169,13 @@ async fn the_end_of_an_outage_contradicts_nothing() {
     let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
     all_share(std::slice::from_ref(&mate)).await;
     let began = tokio::time::Instant::now();
+    let error_age = || mate.member.snapshot().last_error_age;
+    assert_eq!(error_age(), None);
     server.kill();
     let status = || mate.upstream.fleet().unwrap();
     until("a lasting outage", || status().state == State::Safe, || status().to_string()).await;
     sleep(Duration::from_secs(2)).await;
+    assert!(error_age().unwrap() < Duration::from_millis(1_500), "{:?}", mate.member.snapshot());
     server.restart();
     let is_back = || {
         let Status { state, age, .. } = status();
@@ -182,5 +185,8 @@ async fn the_end_of_an_outage_contradicts_nothing() {
     };
     until("the return", is_back, || status().to_string()).await;
     assert!(status().age.unwrap() < Duration::from_millis(1_500));
+    let snapshot = mate.member.snapshot();
+    assert!(snapshot.last_error.is_some(), "it stays, with its age: {snapshot:?}");
+    assert!(error_age().unwrap() >= Duration::from_secs(2), "{snapshot:?}");
     assert_eq!(lines.with("the hold or the votes fail"), [""; 0]);
 }
