@@ -10,7 +10,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
-/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
+/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
 ///
 /// Fields, if known:
 ///
@@ -28,7 +28,7 @@ use super::{Event, Observe};
 /// | `health` | the [health](crate::Health) of the upstream |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
-/// | `times` | the number of waits and refusals |
+/// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |
 ///
 /// # Secrets
 ///
@@ -278,6 +278,11 @@ mod write {
                 is_hedge.then_some(Level::DEBUG)?
             }
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
+            // After a hold its calls ask again and again until they may go. The end of the strain tells
+            // of the release.
+            EventKind::Held { by: HeldBy::Cooldown, .. } if event.gauges.hold.is_none() => {
+                return None;
+            }
             EventKind::Held { .. }
             | EventKind::Denied { .. }
             | EventKind::Lowered { .. }

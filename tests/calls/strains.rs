@@ -84,16 +84,17 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     drive(join_all((0..40).map(|_| call())), &timer);
     let waits = messages();
     let held = waits.iter().filter(|(_, line)| line.contains("for the cooldown")).count();
-    assert!(held > 40, "{held} waits");
+    // The retry of the throttled call comes during the release, which has no lines.
+    assert_eq!(held, 39, "a line for each wait for the hold");
     let starts = "feed: cooldown: all calls wait 20.0s, the upstream asked for fewer requests";
     let loud: Vec<_> = waits.iter().filter(|(level, _)| *level <= Level::INFO).collect();
     assert!(loud.len() == 2 && loud.contains(&&(Level::WARN, starts.into())), "{loud:?}");
     timer.advance(SECOND * 30);
     drive(call(), &timer).unwrap();
     let over = lines();
-    // The release may hold a call several times. Each of the 40 calls waited once.
+    // Each of the 40 calls waited once.
     let over_in = "INFO feed: cooldown over: 40 waits within 2";
-    assert!(over.len() == 1 && over[0].starts_with(over_in), "{over:?} for {held}");
+    assert!(over.len() == 1 && over[0].starts_with(over_in), "{over:?}");
 }
 
 #[test]
