@@ -123,7 +123,7 @@ impl<'a, M: Timer> Shared<'a, M> {
     }
 
     /// Reports the state of the fleet to observers and to [`Upstream::fleet`]. A new state is an
-    /// event.
+    /// event, which the log has at DEBUG: the caller knows the reason and warns operators.
     pub fn report(&self, state: State, members: u32) {
         let upstream = self.upstream;
         let is_new = upstream.parts.fleet.set(state, members, || upstream.now());

@@ -54,6 +54,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) notices: Notices,
     /// The time of the last answer.
     pub(super) answered_at: Option<Duration>,
+    /// The time of the last answer before an outage that operators were told, until they are told its end.
+    pub(super) silent_since: Option<Duration>,
     /// The time since which the limits work.
     pub(super) works_since: Option<Duration>,
     /// One for each limit of the quota.
@@ -126,6 +128,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
             answered_at: None,
+            silent_since: None,
             works_since: None,
             owns,
             set: Vec::new(),

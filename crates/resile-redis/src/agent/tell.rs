@@ -30,20 +30,8 @@ impl<M: Timer> Agent<'_, M> {
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
+        self.tell_outage(told, now);
         let error = self.last_error.as_deref().unwrap_or_default();
-        if told == State::Safe && before != State::Safe {
-            let members = self.divisor();
-            if before == State::Joining {
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    "fleet: the store has never answered, so each process uses 1/{members} of the \
-                     limit. Is the fleet larger? Raise `with_least_members`: {error}"
-                );
-            } else {
-                tracing::warn!(target: "resile", upstream, "fleet: safe mode: {error}");
-            }
-        }
         match self.notices.note_partial(self.is_partial(), now) {
             Some(Partial::Begins) => tracing::warn!(
                 target: "resile",
@@ -54,6 +42,44 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::info!(target: "resile", upstream, "fleet: all parts are shared again");
             }
             None => {}
+        }
+    }
+
+    /// Logs the begin of an outage with its reason, and its end. The core has the state at DEBUG only,
+    /// because it does not know the reason.
+    fn tell_outage(&mut self, told: State, now: Duration) {
+        let upstream = self.shared.upstream().name();
+        let error = self.last_error.as_deref().unwrap_or_default();
+        let members = self.divisor();
+        match (told, self.silent_since) {
+            (State::Safe, None) => {
+                self.silent_since = Some(self.answered_at.unwrap_or_default());
+                match self.answered_at.map(|at| now.saturating_sub(at)) {
+                    None => tracing::warn!(
+                        target: "resile",
+                        upstream,
+                        "fleet: the store has never answered, so each process uses 1/{members} of \
+                         the limit. Is the fleet larger? Raise `with_least_members`: {error}"
+                    ),
+                    Some(silence) => tracing::warn!(
+                        target: "resile",
+                        upstream,
+                        "fleet: safe mode: no answer of the store for {silence:.1?}, known members: \
+                         {members}: {error}"
+                    ),
+                }
+            }
+            (State::Shared, Some(since)) => {
+                self.silent_since = None;
+                let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
+                let members = processes(self.census.known());
+                tracing::info!(
+                    target: "resile",
+                    upstream,
+                    "fleet: shared by {members} after {lasted:.1?} without an answer of the store"
+                );
+            }
+            _ => {}
         }
     }
 
@@ -121,4 +147,9 @@ impl<M: Timer> Agent<'_, M> {
             self.meter.publish(snapshot);
         }
     }
+}
+
+/// Names a number of members: "1 process", "3 processes".
+fn processes(members: u32) -> String {
+    format!("{members} process{}", if members == 1 { "" } else { "es" })
 }

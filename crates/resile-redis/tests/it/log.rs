@@ -1,7 +1,7 @@
 //! The lines that operators see.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use resile::fleet::{State, Status};
@@ -9,7 +9,7 @@ use resile::{Cooldown, Upstream};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 use crate::crew::{Mate, all_share, limited, until};
 use crate::proxy::{Proxy, Way};
@@ -65,6 +65,10 @@ fn capture() -> (Lines, tracing::subscriber::DefaultGuard) {
 
 /// Each line is of the thread of its test.
 pub(crate) fn capture_at(level: Level) -> (Lines, tracing::subscriber::DefaultGuard) {
+    // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be
+    // that of another test.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(Lines(Arc::default(), level)));
     let lines = Lines(Arc::default(), level);
     let guard = tracing::subscriber::set_default(lines.clone());
     (lines, guard)
@@ -102,11 +106,22 @@ async fn a_server_at_the_edge_fills_no_log() {
     }
     let told = lines.with("fleet").len() - before;
     assert!(told <= 2, "{:?}", lines.with("fleet"));
-    // An outage is told once.
+    // An outage is told once, with its reason, and so is its end.
     proxy.set(Way::Silent);
     mate.becomes(State::Safe).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(lines.with("fleet: safe mode:").len(), 1, "{:?}", lines.with("fleet"));
+    let outage = lines.with("WARN");
+    assert_eq!(outage.len(), 1, "{outage:?}");
+    assert!(outage[0].contains("fleet: safe mode: no answer of the store for "), "{outage:?}");
+    assert!(outage[0].contains("known members: 1: no answer within "), "{outage:?}");
+    proxy.set(Way::Pass);
+    let is_over = || !lines.with("without an answer").is_empty();
+    until("the end", is_over, || format!("{:?}", lines.with("fleet"))).await;
+    sleep(Duration::from_secs(1)).await;
+    let told = lines.with("without an answer of the store");
+    let is_one = told.len() == 1 && told[0].starts_with("INFO ");
+    assert!(is_one && told[0].contains("fleet: shared by 1 process after "), "{told:?}");
+    assert_eq!(lines.with("WARN"), outage);
 }
 
 #[tokio::test]
