@@ -53,7 +53,7 @@ impl State {
 pub struct Status {
     /// The state.
     pub state: State,
-    /// The number of members last known, with this process.
+    /// The number of members last known in this state, with this process.
     pub members: u32,
     /// The time since the store last answered. `None` before the first answer.
     pub age: Option<Duration>,

@@ -29,7 +29,8 @@ pub struct Snapshot {
     /// True while the upstream has had no call for ten seconds. The member then holds no units, and
     /// asks the server about twice a minute.
     pub rests: bool,
-    /// The number of members last known, with this one.
+    /// The number of members that the server counted last, with this one. While it counts anew after a
+    /// loss of its data, the limits are divided by the larger number before.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
     pub age: Option<Duration>,

@@ -52,6 +52,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
+    /// The members in the state that operators see.
+    pub(super) members: u32,
     /// The time of the last answer.
     pub(super) answered_at: Option<Duration>,
     /// The time of the last answer before an outage that operators were told, until they are told its end.
@@ -127,6 +129,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
+            members: 1,
             answered_at: None,
             silent_since: None,
             works_since: None,

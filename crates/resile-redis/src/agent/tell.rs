@@ -26,11 +26,18 @@ impl<M: Timer> Agent<'_, M> {
             self.shared.answered();
         }
         self.works_since = if is_away(state) { None } else { self.works_since.or(Some(now)) };
-        let report = || self.shared.report(told, self.census.last());
+        if told == state {
+            self.members = self.census.known(); // as of the state that is told, and no later
+        }
+        let report = || self.shared.report(told, self.members);
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
         self.tell_outage(told, now);
+        if let Some(members) = self.notices.count(self.members, now) {
+            let words = processes(members);
+            tracing::info!(target: "resile", upstream, members, "fleet: shared by {words}");
+        }
         let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
             Some(Partial::Begins) => tracing::warn!(
@@ -72,7 +79,8 @@ impl<M: Timer> Agent<'_, M> {
             (State::Shared, Some(since)) => {
                 self.silent_since = None;
                 let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
-                let members = processes(self.census.known());
+                self.notices.told_members(self.members);
+                let members = processes(self.members);
                 tracing::info!(
                     target: "resile",
                     upstream,

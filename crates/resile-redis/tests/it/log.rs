@@ -156,6 +156,29 @@ async fn a_part_that_fails_is_told_while_the_limits_are_shared() {
     assert!(!mate.member.snapshot().is_partial);
 }
 
+/// Each member counts one more with each one that joins.
+#[tokio::test]
+async fn members_that_join_one_after_another_are_told_once() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let mut crew: Vec<Mate> = Vec::new();
+    for _ in 0..4 {
+        crew.push(Mate::join(&Fleet::new(&server.url()).unwrap(), limited(100, 10)));
+        all_share(std::slice::from_ref(&crew[crew.len() - 1])).await;
+        let before = crew.last().unwrap().upstream.fleet().unwrap();
+        assert_eq!((before.state, before.members as usize), (State::Shared, crew.len()));
+        sleep(Duration::from_millis(300)).await;
+    }
+    let told = || lines.with("shared by");
+    until("the number", || told().len() >= 4, || format!("{:?}", told())).await;
+    sleep(Duration::from_secs(2)).await;
+    let of_four = "INFO message=fleet: shared by 4 processes upstream=\"shared\" members=4";
+    assert_eq!(told(), [of_four; 4]);
+    crew[0].member.leave().await;
+    until("the end of one", || told().len() >= 7, || format!("{:?}", told())).await;
+    assert_eq!(lines.with("fleet: shared by 3 processes").len(), 3, "{:?}", told());
+}
+
 #[tokio::test]
 async fn a_hold_of_another_process_is_told_once_with_its_length() {
     let Some(server) = Server::start(&[]) else { return };
