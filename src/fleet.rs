@@ -53,7 +53,7 @@ impl State {
 pub struct Status {
     /// The state.
     pub state: State,
-    /// The number of members last known, with this process.
+    /// The number of members last known in this state, with this process.
     pub members: u32,
     /// The time since the store last answered. `None` before the first answer.
     pub age: Option<Duration>,
@@ -99,14 +99,26 @@ pub(crate) struct Cell {
     word: AtomicU64,
     /// The time of the last answer in nanoseconds, or [`NEVER`].
     answered_at: AtomicU64,
+    /// The time from which on the share of the process is that of a member, or [`NEVER`].
+    settles_at: AtomicU64,
+    /// The end of the lease of the quota in nanoseconds.
+    leased_until: AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
 const STATE_BITS: u32 = 8;
+/// The time in which a newcomer gets its part, in nanoseconds. The others count it with their next
+/// renewal, after 1.2 s at most, and give units back.
+const SETTLING: u64 = 2_000_000_000;
 
 impl Cell {
     pub(crate) const fn new() -> Self {
-        Self { word: AtomicU64::new(0), answered_at: AtomicU64::new(NEVER) }
+        Self {
+            word: AtomicU64::new(0),
+            answered_at: AtomicU64::new(NEVER),
+            settles_at: AtomicU64::new(NEVER),
+            leased_until: AtomicU64::new(0),
+        }
     }
 
     #[inline]
@@ -122,13 +134,32 @@ impl Cell {
 
     pub(crate) fn leave(&self) {
         self.answered_at.store(NEVER, Ordering::Relaxed);
+        self.settles_at.store(NEVER, Ordering::Relaxed);
+        self.leased_until.store(0, Ordering::Relaxed);
         self.word.store(0, Ordering::Release);
     }
 
     /// Sets the state and the members. Returns whether the state is another one.
-    pub(crate) fn set(&self, state: State, members: u32) -> bool {
+    pub(crate) fn set(&self, state: State, members: u32, now: impl FnOnce() -> u64) -> bool {
         let before = self.word.swap(word(state, members), Ordering::Relaxed);
+        if state != State::Joining && self.settles_at.load(Ordering::Relaxed) == NEVER {
+            self.settles_at.store(now().saturating_add(SETTLING).min(NEVER - 1), Ordering::Relaxed);
+        }
         before & ((1 << STATE_BITS) - 1) != word(state, members) & ((1 << STATE_BITS) - 1)
+    }
+
+    /// Notes that the lease of the quota ends at `end`.
+    pub(crate) fn leased_until(&self, end: u64) {
+        self.leased_until.store(end, Ordering::Relaxed);
+    }
+
+    /// Returns whether the share of this process is not known at `now`: it has just joined, or it has no
+    /// lease, as before its first exchange and after a rest. Units that it lacks then say nothing of the
+    /// limit.
+    pub(crate) fn lacks_share(&self, now: u64) -> bool {
+        self.is_shared()
+            && (now < self.settles_at.load(Ordering::Relaxed)
+                || now >= self.leased_until.load(Ordering::Relaxed))
     }
 
     pub(crate) fn answered(&self, now: u64) {

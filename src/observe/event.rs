@@ -95,7 +95,7 @@ pub enum EventKind<'a> {
     /// An attempt waits for its admission.
     ///
     /// The event is emitted for each wait. While a cooldown releases calls, a call may wait
-    /// several times.
+    /// several times, with [`Gauges::hold`] `None`.
     #[non_exhaustive]
     Held {
         /// The number of the attempt.
@@ -198,7 +198,9 @@ pub enum EventKind<'a> {
     },
     /// A part of the upstream begins to make calls wait or to refuse them.
     ///
-    /// No further event says so until [`Relieved`](Self::Relieved).
+    /// No further event says so until [`Relieved`](Self::Relieved). The quota of a fleet has no event in
+    /// the first two seconds of a member and before the first exchange after its rest, because its share
+    /// is not known then.
     #[non_exhaustive]
     Limiting {
         /// The part.
@@ -215,7 +217,8 @@ pub enum EventKind<'a> {
     Relieved {
         /// The part.
         by: HeldBy,
-        /// The time from the first wait or refusal to the last one, or to the end of the hold.
+        /// The time from the start of the first wait or refusal to the end of the last one, or to the end
+        /// of the hold. A wait that ends without an admission counts with its start only.
         lasted: Duration,
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,

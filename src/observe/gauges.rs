@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::breaker::State;
 #[cfg(feature = "fleet")]
 use crate::fleet::Status;
@@ -21,6 +23,8 @@ pub struct Gauges {
     pub quota: Option<Levels>,
     /// The chance of an attempt to be refused by the throttle, in percent. At most 90.
     pub throttled: Option<u32>,
+    /// The rest of the cooldown's hold. `None` without a hold, and while it releases its calls.
+    pub hold: Option<Duration>,
     /// The status of an upstream that many processes share.
     #[cfg(feature = "fleet")]
     pub fleet: Option<Status>,

@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; a fleet in safe mode; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; a fleet whose store answers |
-/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges |
+/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
+/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason |
 ///
 /// Fields, if known:
 ///
@@ -28,7 +28,7 @@ use super::{Event, Observe};
 /// | `health` | the [health](crate::Health) of the upstream |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
-/// | `times` | the number of waits and refusals |
+/// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |
 ///
 /// # Secrets
 ///
@@ -93,8 +93,6 @@ mod write {
 
     use super::Event;
     use crate::breaker::Transition;
-    #[cfg(feature = "fleet")]
-    use crate::fleet::State;
     use crate::observe::{CallKind, EventKind, HeldBy};
     use crate::policy::StopReason;
     use crate::quota::Evidence;
@@ -259,12 +257,9 @@ mod write {
                 }
                 _ => Level::WARN,
             },
+            // The crate of the store knows the reason, so it has the lines for operators.
             #[cfg(feature = "fleet")]
-            EventKind::Fleet(status) => match status.state {
-                State::Safe => Level::WARN,
-                State::Shared => Level::INFO,
-                _ => Level::DEBUG,
-            },
+            EventKind::Fleet(_) => Level::DEBUG,
             EventKind::Learned(finding) if finding.is_lower() => match finding.by {
                 Evidence::Accepted => Level::INFO,
                 _ => Level::WARN,
@@ -278,6 +273,11 @@ mod write {
                 is_hedge.then_some(Level::DEBUG)?
             }
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
+            // After a hold its calls ask again and again until they may go. The end of the strain tells
+            // of the release.
+            EventKind::Held { by: HeldBy::Cooldown, .. } if event.gauges.hold.is_none() => {
+                return None;
+            }
             EventKind::Held { .. }
             | EventKind::Denied { .. }
             | EventKind::Lowered { .. }

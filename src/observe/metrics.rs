@@ -27,7 +27,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | `health` | retries that were scheduled |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
-/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission |
+/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
 /// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
@@ -153,12 +153,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             tokens("returned", before.saturating_sub(charged));
             tokens("overdrawn", charged.saturating_sub(before));
         }
-        EventKind::Held { by, delay, .. } => {
-            count("resile_held_total", "by", by.as_str());
-            if let Some(delay) = delay {
-                time("resile_wait_duration_seconds", "before", by.as_str(), delay);
-            }
-        }
+        EventKind::Held { by, delay, .. } => held(event, name, by, delay),
         EventKind::Failed { failure, latency, is_counted, .. } => {
             let own_limit = failure.verdict.is_some_and(|verdict| verdict.is_own_limit());
             if own_limit && is_counted && event.gauges.quota.is_some() {
@@ -204,6 +199,20 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         }
         EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. } => {}
+    }
+}
+
+/// Publishes a wait for the admission. After the hold of a cooldown its calls ask again and again until
+/// they may go, which does not count as a further wait.
+fn held(event: &Event<'_>, name: &SharedString, by: HeldBy, delay: Option<Duration>) {
+    let (series, upstream) = ("resile_held_total", name.clone());
+    if by != HeldBy::Cooldown || event.gauges.hold.is_some() {
+        counter!(series, "upstream" => upstream, "by" => by.as_str()).increment(1);
+    }
+    if let Some(delay) = delay {
+        let (series, upstream) = ("resile_wait_duration_seconds", name.clone());
+        histogram!(series, "upstream" => upstream, "before" => by.as_str())
+            .record(delay.as_secs_f64());
     }
 }
 

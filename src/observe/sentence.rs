@@ -214,7 +214,7 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
 }
 
 /// Writes that a part has room again, with the number of calls that found it without room and the
-/// time from the first of them to the last.
+/// time from the first of them to the end of the last.
 fn write_relieved(
     f: &mut fmt::Formatter<'_>,
     by: HeldBy,

@@ -65,8 +65,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
         let owned = Owned(&self.target);
         if held.is_some() {
+            let was_queued = matches!(held, Held::Queued { .. });
             if let Some(admission) = resume(held, parts, &self.target.demand(), waker, &owned) {
                 return admission;
+            }
+            if was_queued {
+                limits::note_waited(&self.target, parts, HeldBy::Bulkhead);
             }
         }
         let is_in_line = matches!(held, Held::InLine(_));
@@ -116,6 +120,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 }
             };
             *held = Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
+            if is_in_line {
+                limits::note_waited(&self.target, parts, HeldBy::Quota);
+            }
         }
         let ticket = match &parts.breaker {
             None => Ticket::NONE,

@@ -59,9 +59,22 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     if by == HeldBy::Cooldown && hold.is_none() && !parts.strains.has(by) {
         return;
     }
+    #[cfg(feature = "fleet")]
+    if by == HeldBy::Quota && !parts.strains.has(by) && parts.fleet.lacks_share(now) {
+        return;
+    }
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
     if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
+    }
+}
+
+/// Notes that an attempt has waited for a part until now. Its strain then lasts at least as long.
+#[cold]
+#[inline(never)]
+pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, by: HeldBy) {
+    if parts.strains.has(by) {
+        parts.strains.prolong(by, nanos(target.timer().now()) / MS);
     }
 }
 

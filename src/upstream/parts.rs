@@ -60,11 +60,14 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
-    /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet and a throttle
-    /// that may refuse.
+    /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet, a cooldown that
+    /// may hold and a throttle that may refuse.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
         let throttle = self.throttle.as_ref();
-        let reads = self.quota.is_some() || throttle.is_some_and(|throttle| !throttle.is_idle());
+        let cooldown = self.cooldown.as_ref().filter(|cooldown| !cooldown.is_free());
+        let reads = self.quota.is_some()
+            || cooldown.is_some()
+            || throttle.is_some_and(|throttle| !throttle.is_idle());
         #[cfg(feature = "fleet")]
         let reads = reads || self.fleet.is_shared();
         let now = if reads { now() } else { 0 };
@@ -76,6 +79,7 @@ impl Parts {
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),
             throttled: throttle.map(|throttle| throttle.percent(now)),
+            hold: cooldown.and_then(|cooldown| cooldown.remaining(now)),
             #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
         }

@@ -123,11 +123,11 @@ impl<'a, M: Timer> Shared<'a, M> {
     }
 
     /// Reports the state of the fleet to observers and to [`Upstream::fleet`]. A new state is an
-    /// event.
+    /// event, which the log has at DEBUG: the caller knows the reason and warns operators.
     pub fn report(&self, state: State, members: u32) {
         let upstream = self.upstream;
-        if !upstream.parts.fleet.set(state, members) || !upstream.parts.observer.get().is_enabled()
-        {
+        let is_new = upstream.parts.fleet.set(state, members, || upstream.now());
+        if !is_new || !upstream.parts.observer.get().is_enabled() {
             return;
         }
         if let Some(status) = upstream.fleet() {
@@ -188,7 +188,9 @@ impl<M: Timer> Shared<'_, M> {
     /// The first call that waits is woken. A budget has no end.
     pub fn extend(&self, resource: Resource, after: Duration) {
         if let (Resource::Quota(dimension), Some(quota)) = (resource, self.upstream.quota()) {
-            quota.lease_until(dimension, self.upstream.now().saturating_add(nanos(after)));
+            let end = self.upstream.now().saturating_add(nanos(after));
+            self.upstream.parts.fleet.leased_until(end);
+            quota.lease_until(dimension, end);
         }
     }
 

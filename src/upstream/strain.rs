@@ -24,7 +24,8 @@ struct Strain {
     /// The start in milliseconds plus 1, and below it the number of waits and refusals. 0 without a
     /// strain.
     word: AtomicU64,
-    /// The time of the latest wait or refusal, or the end of the latest hold, in milliseconds.
+    /// The time of the latest refusal, or of the start or the end of the latest wait, or the end of the
+    /// latest hold, in milliseconds.
     last: AtomicU64,
 }
 
@@ -53,6 +54,13 @@ impl Strain {
                 Ok(_) => return word == 0,
                 Err(seen) => word = seen,
             }
+        }
+    }
+
+    /// Lets a strain last until `now` at least, because a wait ends.
+    fn prolong(&self, now: u64) {
+        if self.word.load(Ordering::Acquire) != 0 {
+            self.last.fetch_max(now, Ordering::AcqRel);
         }
     }
 
@@ -102,6 +110,12 @@ impl Strains {
         begins
     }
 
+    pub(super) fn prolong(&self, by: HeldBy, now: u64) {
+        if let Some(strain) = self.of(by) {
+            strain.prolong(now);
+        }
+    }
+
     pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<(Duration, u64)> {
         let ended = self.of(by)?.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
@@ -149,6 +163,17 @@ mod tests {
         assert_eq!(strains.end(BY, 149 + QUIET), ended);
         assert_eq!((strains.end(BY, 149 + QUIET), strains.is_any()), (None, false));
         assert!(strains.note(BY, 20_000, 20_000, 1));
+    }
+
+    #[test]
+    fn the_end_of_a_wait_prolongs_a_strain_and_begins_none() {
+        let strains = Strains::new();
+        strains.prolong(BY, 500);
+        assert!(!strains.is_any() && strains.note(BY, 600, 600, 1));
+        strains.prolong(BY, 900);
+        strains.prolong(BY, 700);
+        assert_eq!(strains.end(BY, 900 + QUIET - 1), None);
+        assert_eq!(strains.end(BY, 900 + QUIET), Some((Duration::from_millis(300), 1)));
     }
 
     #[test]

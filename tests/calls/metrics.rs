@@ -167,6 +167,22 @@ fn cut_attempts_are_published() {
     assert_eq!(published["resile_calls_total{health=failing,outcome=deadline}"], "1");
 }
 
+/// The release makes a call wait several times. The counter counts it once, as the log does.
+#[test]
+fn a_release_counts_no_waits() {
+    let weather = published_as("weather").with_cooldown(Cooldown::new());
+    let recorder = recorded(async {
+        weather.hold(SECOND * 20);
+        let call = || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never);
+        let calls = (0..40).map(|_| call().on(&weather));
+        futures_util::future::join_all(calls).await;
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_held_total{by=cooldown}"], "40");
+    let waits = published["resile_wait_duration_seconds{before=cooldown}"].split(", ").count();
+    assert!(waits > 80, "{waits}");
+}
+
 #[test]
 fn holds_are_published() {
     let cooldown = Cooldown::new().with_jitter(0.0);

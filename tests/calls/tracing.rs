@@ -327,9 +327,9 @@ fn a_call_on_a_name_logs_its_name() {
     );
 }
 
-/// An outage logs its start at WARN and its end at INFO. Each refusal is logged at DEBUG.
+/// The crate of the store tells operators of an outage, because it knows the reason.
 #[test]
-fn a_fleet_logs_safe_mode_and_its_end() {
+fn a_fleet_logs_each_state_at_debug() {
     capture();
     let timer = ManualTimer::new();
     let upstream = Upstream::new("feed").with_timer(timer.clone());
@@ -345,14 +345,14 @@ fn a_fleet_logs_safe_mode_and_its_end() {
         (level, fields.remove("message").unwrap(), fields.len())
     });
     let expected = [
-        (Level::INFO, "shared by 3 processes"),
+        (Level::DEBUG, "shared by 3 processes"),
         (Level::DEBUG, "coasting: the store does not answer (1.0s since its last answer)"),
         (
-            Level::WARN,
+            Level::DEBUG,
             "safe mode: the store does not answer, 3 processes known last (1.0s since its last answer)",
         ),
         (Level::DEBUG, "learning: the store answers again, 3 processes known last"),
-        (Level::INFO, "shared by 3 processes"),
+        (Level::DEBUG, "shared by 3 processes"),
     ];
     let expected = expected.map(|(level, text)| (level, format!("feed: fleet {text}"), 0));
     assert_eq!(lines.collect::<Vec<_>>(), expected);

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, TryStreamExt, stream};
 use resile::classify::{Always, ClassifyExt, Cut};
-use resile::fleet::State;
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
@@ -33,7 +32,7 @@ pub(crate) fn all() -> Vec<String> {
         runtime.block_on(async {
             ends_of_calls().await;
             Box::pin(parts()).await;
-            limits_and_fleet().await;
+            limits().await;
         });
     })
 }
@@ -155,7 +154,7 @@ async fn parts() {
     }
 }
 
-async fn limits_and_fleet() {
+async fn limits() {
     for learning in [Learning::Off, Learning::Lower] {
         let quota = Quota::new().with_tokens(Rate::per_minute(600)).with_learning(learning);
         let upstream = feed().with_quota(quota);
@@ -176,12 +175,4 @@ async fn limits_and_fleet() {
             admitted.succeeded();
         }
     }
-
-    // A fleet whose store never answers, and one whose store answers no more.
-    feed().share().unwrap().report(State::Safe, 1);
-    let upstream = feed();
-    let shared = upstream.share().unwrap();
-    shared.answered();
-    shared.report(State::Shared, 3);
-    shared.report(State::Safe, 3);
 }

@@ -21,6 +21,6 @@ pub use error::BadTls;
 pub use error::{BadUrl, JoinError, NotSet};
 pub use fail_mode::FailMode;
 pub use fleet::Fleet;
-pub use member::{Leased, Member, Snapshot};
+pub use member::{Leased, Member, Snapshot, Tally};
 #[cfg(feature = "tls")]
 pub use store::Tls;

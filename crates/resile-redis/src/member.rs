@@ -29,12 +29,17 @@ pub struct Snapshot {
     /// True while the upstream has had no call for ten seconds. The member then holds no units, and
     /// asks the server about twice a minute.
     pub rests: bool,
-    /// The number of members last known, with this one.
+    /// The number of members that the server counted last, with this one. While it counts anew after a
+    /// loss of its data, the limits are divided by the larger number before.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
     pub age: Option<Duration>,
     /// The leases.
     pub leases: Vec<Leased>,
+    /// The votes of the breakers as last counted, at most about half a second ago. `None` without
+    /// [`Fleet::with_votes`](crate::Fleet::with_votes), without a breaker, and while the server does
+    /// not answer.
+    pub votes: Option<Tally>,
     /// The number of scripts that the server has run for this member.
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
@@ -48,8 +53,10 @@ pub struct Snapshot {
     /// `None` until it is 5 s, and for a slow limit until it is 5 s and twice the time in which one
     /// of the members gets these units.
     pub starves_for: Option<Duration>,
-    /// The last failure, in words. Without secrets.
+    /// The last failure, in words. Without secrets. It stays after the next answer.
     pub last_error: Option<String>,
+    /// The time since the last failure. `None` before the first one.
+    pub last_error_age: Option<Duration>,
 }
 
 /// The state of one lease.
@@ -62,6 +69,23 @@ pub struct Leased {
     pub balance: i64,
     /// The level of the whole fleet as last reported.
     pub level: Option<i64>,
+}
+
+/// The votes of the breakers of a fleet.
+///
+/// A member votes once in half a second, for "open" while its breaker is open or half-open. With at
+/// least as many votes for "open" as needed, half of its failures open a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// The number of votes for "open", with that of this member.
+    pub open: u64,
+    /// The number of votes for "open" that is needed: half of the members, rounded up. `None` while
+    /// fewer than three members vote, because then the votes change nothing.
+    pub needed: Option<u64>,
+    /// The number of members that vote, with this one: those whose breaker has calls in its window
+    /// or is not closed.
+    pub members: u64,
 }
 
 /// The side of the task.
@@ -81,12 +105,14 @@ impl Member {
             members: 1,
             age: None,
             leases: Vec::new(),
+            votes: None,
             exchanges: 0,
             failures: 0,
             clock_steps: 0,
             latency: None,
             starves_for: None,
             last_error: None,
+            last_error_age: None,
         }));
         let (leaving, receiver) = watch::channel(false);
         let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };
@@ -130,6 +156,7 @@ impl Drop for Seat {
         self.update(|snapshot| {
             snapshot.is_joined = false;
             snapshot.leases.clear();
+            snapshot.votes = None;
         });
     }
 }

@@ -11,6 +11,8 @@ use resile::upstream::Resource;
 
 use crate::keys;
 use crate::member::Snapshot;
+#[cfg(feature = "metrics")]
+use crate::member::Tally;
 
 /// The figures of the exchanges of one member. With the feature `metrics` it publishes them.
 #[derive(Clone, Debug)]
@@ -75,6 +77,13 @@ impl Meter {
                     .set(level as f64 / unit);
             }
         }
+        if let Some(Tally { open, needed, members }) = snapshot.votes {
+            let counts = [("open", Some(open)), ("needed", needed), ("members", Some(members))];
+            for (kind, count) in counts {
+                let count = count.map_or(f64::INFINITY, |count| count as f64);
+                gauge!("resile_fleet_votes", "upstream" => name(), "kind" => kind).set(count);
+            }
+        }
         let starves = if snapshot.starves_for.is_some() { 1.0 } else { 0.0 };
         gauge!("resile_fleet_starving", "upstream" => name()).set(starves);
     }
@@ -104,6 +113,10 @@ fn describe() {
     );
     describe_gauge!("resile_fleet_lease", "Units that the process has. Negative units are a debt.");
     describe_gauge!("resile_fleet_level", "Units that the fleet has left, as last reported.");
+    describe_gauge!(
+        "resile_fleet_votes",
+        "Votes of the breakers: those for open, those needed, and the members that vote."
+    );
     describe_gauge!(
         "resile_fleet_starving",
         "1 while calls wait, the store answers and nothing is granted for seconds."

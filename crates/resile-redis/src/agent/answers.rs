@@ -110,11 +110,14 @@ impl<M: Timer> Agent<'_, M> {
             }
             (_, Answer::Limits(limits)) => self.limit(limits),
             (Job::Learn(reports), Answer::Learned(known)) => self.learn(reports, &known, now),
-            (_, Answer::Votes(votes)) => self.votes.count(votes),
+            (Job::Vote { is_open, .. }, Answer::Votes(votes)) => {
+                let count = self.votes.count(*is_open, votes);
+                self.tell_votes(*is_open, count);
+            }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);
             }
-            (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Probe(_)) => {}
+            (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Votes(_) | Answer::Probe(_)) => {}
         }
     }
 
@@ -137,6 +140,7 @@ impl<M: Timer> Agent<'_, M> {
 
     fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
+        self.failed_at = Some(now);
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();

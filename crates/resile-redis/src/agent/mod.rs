@@ -23,7 +23,7 @@ use std::time::Duration;
 use resile::Upstream;
 use resile::breaker::Advice;
 use resile::time::Timer;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::fail_mode::FailMode;
 use crate::keys::Keys;
@@ -128,5 +128,10 @@ where
     let jobs = agent.leaving();
     upstream.advise(Advice::new());
     round.begin(&desk, jobs, agent.pace.limit());
-    drop(round.end().await);
+    // A silent server takes no longer than the time that is left.
+    let ends_at = began + leaves_since.unwrap_or_default() + DRAIN;
+    if timeout_at(ends_at, round.end()).await.is_err() {
+        seat.release();
+        drop(round.end().await);
+    }
 }

@@ -13,10 +13,16 @@ pub(super) struct Notices {
     next: Option<(State, Duration)>,
     /// The beginning of a failure of some parts only, and whether it was told.
     partial: Option<(Duration, bool)>,
+    /// The number of members told last, or 0.
+    members: u32,
+    /// Another number, and its beginning.
+    counted: Option<(u32, Duration)>,
 }
 
 /// The time for which a state must last.
 const LASTING: Duration = Duration::from_millis(500);
+/// The time for which a number of members must last. Each member renews its presence meanwhile.
+const SETTLING: Duration = Duration::from_millis(1_500);
 
 /// A change of a failure of some parts only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +33,7 @@ pub(super) enum Partial {
 
 impl Notices {
     pub(super) const fn new() -> Self {
-        Self { told: State::Joining, next: None, partial: None }
+        Self { told: State::Joining, next: None, partial: None, members: 0, counted: None }
     }
 
     /// Returns the state that operators were told last.
@@ -53,6 +59,29 @@ impl Notices {
         self.told
     }
 
+    /// Returns the number of members if it has lasted and another one was told last. Members that join
+    /// one after another are told once.
+    pub(super) fn count(&mut self, members: u32, now: Duration) -> Option<u32> {
+        if self.told != State::Shared || members == self.members {
+            self.counted = None;
+            return None;
+        }
+        let since = match self.counted {
+            Some((counted, since)) if counted == members => since,
+            _ => now,
+        };
+        self.counted = Some((members, since));
+        (now >= since + SETTLING).then(|| {
+            self.told_members(members);
+            members
+        })
+    }
+
+    /// Notes that operators were told the number of members.
+    pub(super) const fn told_members(&mut self, members: u32) {
+        (self.members, self.counted) = (members, None);
+    }
+
     /// Notes whether some parts fail while the limits work. Returns a change that lasts.
     pub(super) fn note_partial(&mut self, fails: bool, now: Duration) -> Option<Partial> {
         match (fails, self.partial) {
@@ -74,7 +103,8 @@ impl Notices {
     pub(super) fn changes_at(&self) -> Option<Duration> {
         let next = self.next.map(|(_, since)| since);
         let partial = self.partial.filter(|(_, was_told)| !was_told).map(|(since, _)| since);
-        next.into_iter().chain(partial).min().map(|since| since + LASTING)
+        let lasting = next.into_iter().chain(partial).map(|since| since + LASTING);
+        lasting.chain(self.counted.map(|(_, since)| since + SETTLING)).min()
     }
 }
 
@@ -108,6 +138,23 @@ mod tests {
         assert_eq!(notices.tell(State::Safe, at(250)), State::Joining);
         assert_eq!(notices.tell(State::Learning, at(600)), State::Joining);
         assert_eq!(notices.tell(State::Learning, at(1_100)), State::Learning);
+    }
+
+    #[test]
+    fn members_that_join_one_after_another_are_told_once() {
+        let mut notices = Notices::new();
+        assert_eq!((notices.count(1, at(0)), notices.changes_at()), (None, None), "not shared yet");
+        notices.tell(State::Shared, at(0));
+        for (members, millis) in [(1, 0), (2, 1_000), (3, 2_000), (4, 3_000), (4, 4_499)] {
+            assert_eq!(notices.count(members, at(millis)), None);
+        }
+        assert_eq!(notices.changes_at(), Some(at(4_500)));
+        assert_eq!(notices.count(4, at(4_500)), Some(4));
+        assert_eq!((notices.count(4, at(9_000)), notices.changes_at()), (None, None));
+        assert_eq!(notices.count(3, at(10_000)), None);
+        assert_eq!(notices.count(4, at(11_000)), None, "one was counted late");
+        assert_eq!(notices.count(3, at(12_000)), None);
+        assert_eq!(notices.count(3, at(13_500)), Some(3));
     }
 
     #[test]

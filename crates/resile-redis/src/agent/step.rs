@@ -45,13 +45,19 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) exchanges: u64,
     pub(super) failures: u64,
     pub(super) last_error: Option<String>,
+    /// The time of the last failure.
+    pub(super) failed_at: Option<Duration>,
     /// The number of steps back of the server's clock, and the time of the last one.
     pub(super) clock_steps: u64,
     pub(super) stepped_at: Option<Duration>,
     pub(super) pace: Pace,
     pub(super) notices: Notices,
+    /// The members in the state that operators see.
+    pub(super) members: u32,
     /// The time of the last answer.
     pub(super) answered_at: Option<Duration>,
+    /// The time of the last answer before an outage that operators were told, until they are told its end.
+    pub(super) silent_since: Option<Duration>,
     /// The time since which the limits work.
     pub(super) works_since: Option<Duration>,
     /// One for each limit of the quota.
@@ -118,11 +124,14 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
+            failed_at: None,
             clock_steps: 0,
             stepped_at: None,
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
+            members: 1,
             answered_at: None,
+            silent_since: None,
             works_since: None,
             owns,
             set: Vec::new(),

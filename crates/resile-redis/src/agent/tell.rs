@@ -6,7 +6,8 @@ use resile::time::Timer;
 
 use super::notices::Partial;
 use super::step::Agent;
-use crate::member::{self, Leased};
+use super::votes::{Count, QUORUM};
+use crate::member::{self, Leased, Tally};
 
 /// Returns whether the store does not answer in this state.
 pub(super) const fn is_away(state: State) -> bool {
@@ -25,24 +26,19 @@ impl<M: Timer> Agent<'_, M> {
             self.shared.answered();
         }
         self.works_since = if is_away(state) { None } else { self.works_since.or(Some(now)) };
-        let report = || self.shared.report(told, self.census.last());
+        if told == state {
+            self.members = self.census.known(); // as of the state that is told, and no later
+        }
+        let report = || self.shared.report(told, self.members);
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
-        let error = self.last_error.as_deref().unwrap_or_default();
-        if told == State::Safe && before != State::Safe {
-            let members = self.divisor();
-            if before == State::Joining {
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    "fleet: the store has never answered, so each process uses 1/{members} of the \
-                     limit. Is the fleet larger? Raise `with_least_members`: {error}"
-                );
-            } else {
-                tracing::warn!(target: "resile", upstream, "fleet: safe mode: {error}");
-            }
+        self.tell_outage(told, now);
+        if let Some(members) = self.notices.count(self.members, now) {
+            let words = processes(members);
+            tracing::info!(target: "resile", upstream, members, "fleet: shared by {words}");
         }
+        let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
             Some(Partial::Begins) => tracing::warn!(
                 target: "resile",
@@ -53,6 +49,75 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::info!(target: "resile", upstream, "fleet: all parts are shared again");
             }
             None => {}
+        }
+    }
+
+    /// Logs the begin of an outage with its reason, and its end. The core has the state at DEBUG only,
+    /// because it does not know the reason.
+    fn tell_outage(&mut self, told: State, now: Duration) {
+        let upstream = self.shared.upstream().name();
+        let error = self.last_error.as_deref().unwrap_or_default();
+        let members = self.divisor();
+        match (told, self.silent_since) {
+            (State::Safe, None) => {
+                self.silent_since = Some(self.answered_at.unwrap_or_default());
+                match self.answered_at.map(|at| now.saturating_sub(at)) {
+                    None => tracing::warn!(
+                        target: "resile",
+                        upstream,
+                        "fleet: the store has never answered, so each process uses 1/{members} of \
+                         the limit. Is the fleet larger? Raise `with_least_members`: {error}"
+                    ),
+                    Some(silence) => tracing::warn!(
+                        target: "resile",
+                        upstream,
+                        "fleet: safe mode: no answer of the store for {silence:.1?}, known members: \
+                         {members}: {error}"
+                    ),
+                }
+            }
+            (State::Shared, Some(since)) => {
+                self.silent_since = None;
+                let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
+                self.notices.told_members(self.members);
+                let members = processes(self.members);
+                tracing::info!(
+                    target: "resile",
+                    upstream,
+                    "fleet: shared by {members} after {lasted:.1?} without an answer of the store"
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// Logs the votes of the breakers when they change. `is_open` is the own vote.
+    pub(super) fn tell_votes(&self, is_open: bool, count: Count) {
+        let tally = self.votes.tally().filter(|_| count != Count::Same);
+        let Some(Tally { open, needed, members }) = tally else { return };
+        let (upstream, member) = (self.shared.upstream().name(), self.id());
+        let vote = if is_open { "open" } else { "closed" };
+        let least = match needed {
+            Some(needed) => format!("{needed} are needed"),
+            None => format!("at least {QUORUM} members must vote"),
+        };
+        let words = format!("{open} of {members}, {least}");
+        match count {
+            Count::Same | Count::Changed => tracing::debug!(
+                target: "resile", upstream, member, vote, votes = open, needed, members,
+                "fleet: votes for open: {words}"
+            ),
+            Count::Decided => {
+                let decision = if self.votes.is_suspect() {
+                    "half of its failures open a breaker"
+                } else {
+                    "a breaker opens at all of its failures again"
+                };
+                tracing::info!(
+                    target: "resile", upstream, member, vote, votes = open, needed, members,
+                    "fleet: votes for open: {words}: {decision}"
+                );
+            }
         }
     }
 
@@ -78,14 +143,21 @@ impl<M: Timer> Agent<'_, M> {
         if snapshot.last_error != self.last_error {
             snapshot.last_error.clone_from(&self.last_error);
         }
+        snapshot.last_error_age = self.failed_at.map(|at| now.saturating_sub(at));
         snapshot.leases.clear();
         snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
             resource: lease.resource,
             balance: self.shared.balance(lease.resource).unwrap_or(0),
             level: lease.level(),
         }));
+        snapshot.votes = self.votes.tally();
         if is_news {
             self.meter.publish(snapshot);
         }
     }
+}
+
+/// Names a number of members: "1 process", "3 processes".
+fn processes(members: u32) -> String {
+    format!("{members} process{}", if members == 1 { "" } else { "es" })
 }

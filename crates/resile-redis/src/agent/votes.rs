@@ -3,6 +3,7 @@ use std::time::Duration;
 use resile::breaker::{Advice, Snapshot, State, TripReason};
 
 use super::job::Job;
+use crate::member::Tally;
 use crate::scripts::{ProbeReply, ProbeStep, VoteReply};
 
 /// The votes of the breakers, the permission to probe, and the results of probes. Pure: the breaker
@@ -10,7 +11,8 @@ use crate::scripts::{ProbeReply, ProbeStep, VoteReply};
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     asked_at: Option<Duration>,
-    is_suspect: bool,
+    /// The own vote and all votes, as last counted.
+    counted: Option<(bool, Tally)>,
     /// True while this process has the permission to probe.
     may_probe: bool,
     /// The end of the permission of another process, or of the pause after a failed probe.
@@ -31,7 +33,18 @@ const TTL: Duration = Duration::from_secs(2);
 /// The time before the end of the open time from which on a process asks for the permission.
 const AHEAD: Duration = Duration::from_secs(1);
 /// The least number of members with calls whose votes count.
-const QUORUM: u64 = 3;
+pub(super) const QUORUM: u64 = 3;
+
+/// What operators are told of a count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// The votes are those of before.
+    Same,
+    /// A vote is another one, or a member has come or gone.
+    Changed,
+    /// The members became suspicious, or they are it no longer.
+    Decided,
+}
 
 impl Votes {
     pub(super) fn due_at(&self) -> Duration {
@@ -84,9 +97,29 @@ impl Votes {
         [vote, Job::Probe { step: ProbeStep::Release, ttl: TTL }]
     }
 
-    /// Counts the votes. Half of at least three members with calls make the others suspicious.
-    pub(super) fn count(&mut self, votes: VoteReply) {
-        self.is_suspect = votes.members >= QUORUM && votes.open * 2 >= votes.members;
+    /// Counts the votes, of which `is_open` is the own one. Half of at least three members with calls
+    /// make the others suspicious.
+    pub(super) fn count(&mut self, is_open: bool, votes: VoteReply) -> Count {
+        let VoteReply { members, open } = votes;
+        let needed = (members >= QUORUM).then(|| members.div_ceil(2));
+        let tally = Tally { open, needed, members };
+        let was_suspect = self.is_suspect();
+        let before = self.counted.replace((is_open, tally));
+        match before {
+            _ if self.is_suspect() != was_suspect => Count::Decided,
+            Some(before) if before == (is_open, tally) => Count::Same,
+            _ => Count::Changed,
+        }
+    }
+
+    /// Returns the votes as last counted.
+    pub(super) fn tally(&self) -> Option<Tally> {
+        self.counted.map(|(_, tally)| tally)
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        let is_enough = |tally: Tally| tally.needed.is_some_and(|needed| tally.open >= needed);
+        self.tally().is_some_and(is_enough)
     }
 
     /// Notes who may probe, and whether a probe of any member passed.
@@ -102,14 +135,14 @@ impl Votes {
 
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
-        (self.is_suspect, self.may_probe, self.has_passed) = (false, false, false);
+        (self.may_probe, self.has_passed, self.counted) = (false, false, None);
         self.others_until = Duration::ZERO;
     }
 
     /// Returns the advice to the breaker.
     pub(super) fn advice(&mut self, now: Duration) -> Advice {
         Advice::new()
-            .with_suspicion(self.is_suspect)
+            .with_suspicion(self.is_suspect())
             .without_probe_for(self.others_until.saturating_sub(now))
             .with_probe(std::mem::take(&mut self.has_passed))
     }
@@ -129,6 +162,26 @@ mod tests {
         (snapshot.state, snapshot.trips, snapshot.retry_after) = (state, trips, Some(rest));
         snapshot.reason = (trips > 1).then_some(TripReason::Probes);
         snapshot
+    }
+
+    #[test]
+    fn a_count_is_told_when_it_changes_and_when_it_decides() {
+        let mut votes = Votes::default();
+        let mut count = |is_open, open, members| {
+            let told = votes.count(is_open, VoteReply { members, open });
+            (told, votes.is_suspect(), votes.tally().unwrap().needed)
+        };
+        assert_eq!(count(false, 0, 1), (Count::Changed, false, None));
+        assert_eq!(count(false, 0, 1), (Count::Same, false, None));
+        assert_eq!(count(false, 2, 2), (Count::Changed, false, None), "two are too few");
+        assert_eq!(count(false, 2, 5), (Count::Changed, false, Some(3)));
+        assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)), "another own vote");
+        assert_eq!(count(true, 3, 5), (Count::Decided, true, Some(3)));
+        assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
+        assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
+        votes.forget();
+        assert_eq!(votes.tally(), None);
+        assert_eq!(votes.count(true, VoteReply { members: 4, open: 2 }), Count::Decided);
     }
 
     #[test]

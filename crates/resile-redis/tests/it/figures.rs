@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use resile::{Budget, Never};
+use resile::{Breaker, Budget, Never};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 
@@ -18,8 +18,8 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let Some(mut server) = Server::start(&[]) else { return };
-    let upstream = limited(100, 50).with_budget(Budget::new());
-    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    let upstream = limited(100, 50).with_budget(Budget::new()).with_breaker(Breaker::new());
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap().with_votes(true), upstream);
     all_share(std::slice::from_ref(&mate)).await;
     for _ in 0..20 {
         mate.upstream.admit(Never).await.unwrap().succeeded();
@@ -34,7 +34,7 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
 
     let mut counted = [0, 0];
     let (mut leases, mut durations) = (Vec::new(), 0);
-    let mut starving = None;
+    let (mut starving, mut votes) = (None, Vec::new());
     for (key, unit, text, value) in snapshotter.snapshot().into_vec() {
         let (kind, key) = key.into_parts();
         let label = |name: &str| {
@@ -59,6 +59,9 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
             ("resile_fleet_lease" | "resile_fleet_level", DebugValue::Gauge(value)) => {
                 leases.push((key.name().to_owned(), label("limit").unwrap(), value.into_inner()));
             }
+            ("resile_fleet_votes", DebugValue::Gauge(value)) => {
+                votes.push((label("kind").unwrap(), value.into_inner()));
+            }
             ("resile_fleet_starving", DebugValue::Gauge(value)) => {
                 starving = Some(value.into_inner());
             }
@@ -70,6 +73,10 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
     assert!(counted[1] >= after.failures && after.failures > 0, "{counted:?} {after:?}");
     assert_eq!(u64::try_from(durations).unwrap(), after.exchanges);
     assert_eq!(starving, Some(0.0));
+    votes.sort_by(|one, other| one.partial_cmp(other).unwrap());
+    // Alone it has a vote, and no number of votes is enough.
+    let kinds = [("members", 1.0), ("needed", f64::INFINITY), ("open", 0.0)];
+    assert_eq!(votes, kinds.map(|(kind, count)| (kind.to_owned(), count)));
     leases.sort_by(|one, other| one.partial_cmp(other).unwrap());
     let names: Vec<_> = leases.iter().map(|(name, limit, _)| format!("{name} {limit}")).collect();
     assert_eq!(

@@ -8,6 +8,7 @@ use resile_redis::{Fleet, JoinError};
 use tokio::time::{Instant, sleep};
 
 use crate::crew::{Load, Mate, all_share, limited, until};
+use crate::proxy::{Proxy, Way};
 use crate::server::Server;
 
 /// A limit that does not refill within a test.
@@ -122,4 +123,28 @@ async fn members_that_leave_with_waiting_calls_keep_the_limit() {
     let (excess, worst) = (load.times().excess(100.0), load.times().worst_second());
     println!("{excess:.0} units beyond the rate, {worst} in the worst second");
     assert!(excess <= 10.0 + 10.0 + 6.0 * 6.0 && worst <= 130, "{excess}, {worst}");
+}
+
+/// The server falls silent, and the last call ends just before the time is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_server_makes_nobody_leave_later() {
+    let Some(server) = Server::start(&[]) else { return };
+    let proxy = Proxy::start(server.port()).await;
+    let mate = Mate::join(&Fleet::new(&proxy.url()).unwrap(), scarce());
+    all_share(std::slice::from_ref(&mate)).await;
+    assert_eq!(take(&mate, 20).await, 20);
+    let mut load = Load::new();
+    let call = load.add_caller(&mate);
+    sleep(Duration::from_millis(100)).await; // until it waits
+    let began = Instant::now();
+    let rest = async {
+        sleep(Duration::from_secs(5)).await;
+        proxy.set(Way::Silent);
+        sleep(Duration::from_millis(4_600)).await;
+        call.abort();
+    };
+    tokio::join!(mate.member.leave(), rest);
+    let took = began.elapsed();
+    println!("left a silent server after {took:.2?}");
+    assert!((9.5..10.3).contains(&took.as_secs_f64()), "{took:?}");
 }

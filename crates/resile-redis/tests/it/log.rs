@@ -1,7 +1,7 @@
 //! The lines that operators see.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use resile::fleet::{State, Status};
@@ -9,16 +9,16 @@ use resile::{Cooldown, Upstream};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 use crate::crew::{Mate, all_share, limited, until};
 use crate::proxy::{Proxy, Way};
 use crate::scene::run;
 use crate::server::Server;
 
-/// Keeps the lines at INFO and above of this thread.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
+/// Keeps the lines of this thread at a level and above.
+#[derive(Clone)]
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Level);
 
 struct Line(String);
 
@@ -30,7 +30,7 @@ impl Visit for Line {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "resile" && *metadata.level() <= Level::INFO
+        metadata.target() == "resile" && *metadata.level() <= self.1
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -53,15 +53,23 @@ impl Subscriber for Lines {
 }
 
 impl Lines {
-    fn with(&self, text: &str) -> Vec<String> {
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         lines.iter().filter(|line| line.contains(text)).cloned().collect()
     }
 }
 
-/// Each line is of the thread of its test.
 fn capture() -> (Lines, tracing::subscriber::DefaultGuard) {
-    let lines = Lines::default();
+    capture_at(Level::INFO)
+}
+
+/// Each line is of the thread of its test.
+pub(crate) fn capture_at(level: Level) -> (Lines, tracing::subscriber::DefaultGuard) {
+    // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be
+    // that of another test.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(Lines(Arc::default(), level)));
+    let lines = Lines(Arc::default(), level);
     let guard = tracing::subscriber::set_default(lines.clone());
     (lines, guard)
 }
@@ -98,11 +106,22 @@ async fn a_server_at_the_edge_fills_no_log() {
     }
     let told = lines.with("fleet").len() - before;
     assert!(told <= 2, "{:?}", lines.with("fleet"));
-    // An outage is told once.
+    // An outage is told once, with its reason, and so is its end.
     proxy.set(Way::Silent);
     mate.becomes(State::Safe).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(lines.with("fleet: safe mode:").len(), 1, "{:?}", lines.with("fleet"));
+    let outage = lines.with("WARN");
+    assert_eq!(outage.len(), 1, "{outage:?}");
+    assert!(outage[0].contains("fleet: safe mode: no answer of the store for "), "{outage:?}");
+    assert!(outage[0].contains("known members: 1: no answer within "), "{outage:?}");
+    proxy.set(Way::Pass);
+    let is_over = || !lines.with("without an answer").is_empty();
+    until("the end", is_over, || format!("{:?}", lines.with("fleet"))).await;
+    sleep(Duration::from_secs(1)).await;
+    let told = lines.with("without an answer of the store");
+    let is_one = told.len() == 1 && told[0].starts_with("INFO ");
+    assert!(is_one && told[0].contains("fleet: shared by 1 process after "), "{told:?}");
+    assert_eq!(lines.with("WARN"), outage);
 }
 
 #[tokio::test]
@@ -137,6 +156,29 @@ async fn a_part_that_fails_is_told_while_the_limits_are_shared() {
     assert!(!mate.member.snapshot().is_partial);
 }
 
+/// Each member counts one more with each one that joins.
+#[tokio::test]
+async fn members_that_join_one_after_another_are_told_once() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let mut crew: Vec<Mate> = Vec::new();
+    for _ in 0..4 {
+        crew.push(Mate::join(&Fleet::new(&server.url()).unwrap(), limited(100, 10)));
+        all_share(std::slice::from_ref(&crew[crew.len() - 1])).await;
+        let before = crew.last().unwrap().upstream.fleet().unwrap();
+        assert_eq!((before.state, before.members as usize), (State::Shared, crew.len()));
+        sleep(Duration::from_millis(300)).await;
+    }
+    let told = || lines.with("shared by");
+    until("the number", || told().len() >= 4, || format!("{:?}", told())).await;
+    sleep(Duration::from_secs(2)).await;
+    let of_four = "INFO message=fleet: shared by 4 processes upstream=\"shared\" members=4";
+    assert_eq!(told(), [of_four; 4]);
+    crew[0].member.leave().await;
+    until("the end of one", || told().len() >= 7, || format!("{:?}", told())).await;
+    assert_eq!(lines.with("fleet: shared by 3 processes").len(), 3, "{:?}", told());
+}
+
 #[tokio::test]
 async fn a_hold_of_another_process_is_told_once_with_its_length() {
     let Some(server) = Server::start(&[]) else { return };
@@ -165,10 +207,13 @@ async fn the_end_of_an_outage_contradicts_nothing() {
     let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
     all_share(std::slice::from_ref(&mate)).await;
     let began = tokio::time::Instant::now();
+    let error_age = || mate.member.snapshot().last_error_age;
+    assert_eq!(error_age(), None);
     server.kill();
     let status = || mate.upstream.fleet().unwrap();
     until("a lasting outage", || status().state == State::Safe, || status().to_string()).await;
     sleep(Duration::from_secs(2)).await;
+    assert!(error_age().unwrap() < Duration::from_millis(1_500), "{:?}", mate.member.snapshot());
     server.restart();
     let is_back = || {
         let Status { state, age, .. } = status();
@@ -178,5 +223,8 @@ async fn the_end_of_an_outage_contradicts_nothing() {
     };
     until("the return", is_back, || status().to_string()).await;
     assert!(status().age.unwrap() < Duration::from_millis(1_500));
+    let snapshot = mate.member.snapshot();
+    assert!(snapshot.last_error.is_some(), "it stays, with its age: {snapshot:?}");
+    assert!(error_age().unwrap() >= Duration::from_secs(2), "{snapshot:?}");
     assert_eq!(lines.with("the hold or the votes fail"), [""; 0]);
 }

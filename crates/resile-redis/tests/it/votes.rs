@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::crew::{Mate, all_share, until};
+use crate::log::capture_at;
 use crate::server::Server;
 
 const MEMBERS: usize = 5;
@@ -144,4 +145,50 @@ async fn a_probe_that_passes_lets_all_probe() {
     let took = until("closed breakers", calls, states).await;
     println!("all breakers closed {took:.1?} after they opened for 2 s and 60 s");
     assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
+}
+
+#[tokio::test]
+async fn each_vote_is_told_and_the_decision_at_info() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::DEBUG);
+    let open = Backoff::fixed(Duration::from_secs(60));
+    let crew = crew(&server, || Breaker::new().with_consecutive(2).with_open_time(open)).await;
+    let told = |text: &str| lines.with(text);
+    let words = || format!("{:?}", told("votes"));
+    assert!(
+        crew.iter().all(|mate| mate.member.snapshot().votes.is_none_or(|votes| votes.open == 0))
+    );
+    // A member without calls in its window does not vote.
+    let all_call = || {
+        for mate in crew.iter().filter(|mate| state(mate) == State::Closed) {
+            mate.upstream.try_admit().unwrap().succeeded();
+        }
+    };
+    let all_tell = |text: &str| {
+        all_call();
+        told(text).len() >= MEMBERS
+    };
+    until("all members", || all_tell("0 of 5, 3 are needed"), words).await;
+    assert!(!told("at least 3 members must vote").is_empty(), "{}", words());
+    fail(&crew[0], 2);
+    until("one vote", || all_tell("1 of 5, 3 are needed"), words).await;
+    let own = format!("member=\"{}\" vote=\"open\"", crew[0].member.id());
+    let line = told("1 of 5").into_iter().find(|line| line.contains(&own)).unwrap();
+    assert!(line.starts_with("DEBUG ") && line.contains("upstream=\"voted\""), "{line}");
+    assert!(line.contains("votes=1 needed=3 members=5"), "{line}");
+    fail(&crew[1], 2);
+    fail(&crew[2], 2);
+    let decision = "fleet: votes for open: 3 of 5, 3 are needed: half of its failures open";
+    until("the decision", || all_tell(decision), words).await;
+    assert!(told(decision).iter().all(|line| line.starts_with("INFO ")), "{}", words());
+    let votes = crew[4].member.snapshot().votes.unwrap();
+    assert_eq!((votes.open, votes.needed, votes.members), (3, Some(3), 5));
+    // The log grows with the votes and not with time.
+    let before = told("votes").len();
+    sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(told("votes").len(), before, "{}", words());
+    crew[0].upstream.reset();
+    let over = "2 of 5, 3 are needed: a breaker opens at all of its failures again";
+    until("the end", || all_tell(over), words).await;
+    assert_eq!(told(over).len(), MEMBERS, "{}", words());
 }
