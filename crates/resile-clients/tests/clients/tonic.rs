@@ -294,6 +294,24 @@ fn an_own_reset_is_no_frame_of_the_peer() {
     assert_eq!(seen(&status), seen(&Status::internal("words")));
 }
 
+/// A status prints its source in the form of the source code. The error of a call has each fact once.
+#[tokio::test]
+async fn the_words_of_a_refused_connection_are_short() {
+    let refused = || {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Status::from_error(ConnectError(refused.into()).into())
+    };
+    assert!(refused().to_string().contains("source: ConnectError("), "{}", refused());
+    let policy = RetryPolicy::none().with_classifier(Classifier::idempotent());
+    let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+    let call = retry(|_| std::future::ready(Err::<(), _>(refused())), policy, Never).on(&upstream);
+    assert_eq!(
+        format!("{:#}", call.await.unwrap_err()),
+        "bank: gave up after 1 attempt: code: 'The service is currently unavailable', \
+         message: \"connection refused\"",
+    );
+}
+
 /// Each end of a call as the status that a caller of gRPC gets.
 #[tokio::test]
 async fn the_end_of_a_call_is_a_status() {
