@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::breaker::State;
 #[cfg(feature = "fleet")]
 use crate::fleet::Status;
@@ -17,6 +19,9 @@ pub struct Gauges {
     pub in_flight: Option<u32>,
     /// The number of attempts in the bulkhead's queue.
     pub waiting: Option<u32>,
+    /// The rest of the hold of the cooldown, and zero while it releases calls one by one. `None` if it
+    /// holds none.
+    pub cooldown: Option<Duration>,
     /// The state of the quota.
     pub quota: Option<Levels>,
     /// The chance of an attempt to be refused by the throttle, in percent. At most 90.

@@ -60,11 +60,13 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
-    /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet and a throttle
-    /// that may refuse.
+    /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet, a throttle that
+    /// may refuse and a cooldown that may hold.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {
         let throttle = self.throttle.as_ref();
         let reads = self.quota.is_some() || throttle.is_some_and(|throttle| !throttle.is_idle());
+        let cooldown = self.cooldown.as_ref().filter(|cooldown| !cooldown.is_free());
+        let reads = reads || cooldown.is_some();
         #[cfg(feature = "fleet")]
         let reads = reads || self.fleet.is_shared();
         let now = if reads { now() } else { 0 };
@@ -74,6 +76,7 @@ impl Parts {
             limit: self.bulkhead.as_ref().map(Bulkhead::limit),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
+            cooldown: cooldown.and_then(|cooldown| cooldown.held(now)),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),
             throttled: throttle.map(|throttle| throttle.percent(now)),
             #[cfg(feature = "fleet")]
