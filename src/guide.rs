@@ -225,7 +225,7 @@ chapter! {
         "crate::RetryPolicy::with_attempt_timeout" "crate::RetryPolicy::with_total_timeout"
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
-        "crate::Backoff::fixed" "crate::GaveUp" "crate::GaveUp::into_last"
+        "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::into_last"
     ]
     include_str!("../docs/guide/migrating.md")
 }
