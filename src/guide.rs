@@ -62,7 +62,7 @@ chapter! {
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
         "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
-        "crate::GaveUp::is_in_doubt"
+        "crate::GaveUp::is_in_doubt" "crate::Verdict::idempotent"
     ]
     include_str!("../docs/guide/classifying.md")
 }
@@ -226,7 +226,7 @@ chapter! {
         "crate::RetryPolicy::with_attempt_timeout" "crate::RetryPolicy::with_total_timeout"
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
-        "crate::Backoff::fixed" "crate::GaveUp" "crate::GaveUp::into_last"
+        "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::into_last"
     ]
     include_str!("../docs/guide/migrating.md")
 }

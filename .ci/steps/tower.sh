@@ -18,6 +18,7 @@ tower_examples() {
 tower_clients() {
     local name
     linted build --quiet $LAB -p resile-tonic -p resile-kube
+    cargo test --quiet $LAB -p resile-tonic
     for name in tonic_stream kube_client; do
         timeout 60 "$CARGO_TARGET_DIR/debug/$name"
     done

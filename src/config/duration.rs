@@ -3,6 +3,9 @@
 //! The text uses hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`. For an
 //! `Option<Duration>` use [`option`], which reads `"none"` and null as `None`.
 //!
+//! An error has the value, the right form and the place in the file. Serde does not tell the name of the
+//! field, and the crate `serde_path_to_error` adds it.
+//!
 //! # Examples
 //!
 //! ```
@@ -26,7 +29,6 @@ use std::time::Duration;
 use jiff::fmt::friendly::SpanPrinter;
 use serde::{Deserializer, Serializer};
 
-use super::place::Place;
 use super::visit::DurationVisitor;
 
 /// Reads a duration.
@@ -36,7 +38,7 @@ use super::visit::DurationVisitor;
 /// Returns an error if the value is not text, not a duration or negative. The error names the value
 /// and the valid form.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let visitor = DurationVisitor::required(Place::alone("the value"));
+    let visitor = DurationVisitor::unnamed(false);
     Ok(deserializer.deserialize_str(visitor)?.unwrap_or_default())
 }
 
@@ -61,7 +63,7 @@ pub(super) fn text_or_none(limit: Duration) -> String {
 
 /// Durations as text for fields of type `Option<Duration>`.
 pub mod option {
-    use super::{Deserializer, Duration, DurationVisitor, Place, Serializer, text};
+    use super::{Deserializer, Duration, DurationVisitor, Serializer, text};
 
     /// Reads a duration. Reads `"none"` and null as `None`.
     ///
@@ -72,7 +74,7 @@ pub mod option {
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        let visitor = DurationVisitor::optional(Place::alone("the value"));
+        let visitor = DurationVisitor::unnamed(true);
         deserializer.deserialize_option(visitor)
     }
 

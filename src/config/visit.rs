@@ -12,7 +12,8 @@ use super::place::Place;
 
 /// Reads a duration. If `optional`, reads `"none"` and null as `None`.
 pub(super) struct DurationVisitor<'a> {
-    at: Place<'a>,
+    /// `None` for a field of another type, whose name serde does not tell.
+    at: Option<Place<'a>>,
     optional: bool,
 }
 
@@ -21,7 +22,8 @@ impl<'de> Visitor<'de> for DurationVisitor<'_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, optional } = self;
-        write!(f, "{at} to be a duration of 0 or more in h, m, s, ms, us or ns")?;
+        at.map_or(Ok(()), |at| write!(f, "{at} to be "))?;
+        f.write_str("a duration of 0 or more in h, m, s, ms, us or ns")?;
         write!(
             f,
             ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
@@ -55,11 +57,16 @@ impl<'de> Visitor<'de> for DurationVisitor<'_> {
 impl<'a> DurationVisitor<'a> {
     /// Creates a visitor that also accepts `"none"` and null.
     pub(super) const fn optional(at: Place<'a>) -> Self {
-        Self { at, optional: true }
+        Self { at: Some(at), optional: true }
     }
 
     pub(super) const fn required(at: Place<'a>) -> Self {
-        Self { at, optional: false }
+        Self { at: Some(at), optional: false }
+    }
+
+    /// Creates a visitor for a field whose name is unknown.
+    pub(super) const fn unnamed(optional: bool) -> Self {
+        Self { at: None, optional }
     }
 }
 

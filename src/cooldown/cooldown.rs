@@ -147,6 +147,12 @@ impl Cooldown {
         self.gate.remaining(now)
     }
 
+    /// Returns the rest of the hold, and zero during the release. `None` if no call is held.
+    #[cold]
+    pub(crate) fn held(&self, now: u64) -> Option<Duration> {
+        self.remaining(now).or_else(|| (!self.is_free()).then_some(Duration::ZERO))
+    }
+
     /// Returns the wait of a call that arrives at `now`. The call must ask again after the wait.
     /// With `None` the call may go.
     #[cold]

@@ -113,8 +113,8 @@ where
         let last = if is_unknown && reason != StopReason::Unclassified {
             let dropped = classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline);
             let unknown = Verdict::transient().with_health(Health::Unknown);
-            in_doubt = !dropped.is_again();
-            Some(if in_doubt { unknown.not_again() } else { unknown })
+            in_doubt = dropped.is_in_doubt(Some(Cut::Deadline));
+            Some(if dropped.is_again() { unknown } else { unknown.not_again() })
         } else {
             in_doubt |= is_unknown;
             verdict

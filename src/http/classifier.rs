@@ -120,6 +120,7 @@ impl Classifier {
             500..=599 => self.unless_repeatable(Verdict::transient()),
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
+        let verdict = if self.idempotent { verdict.idempotent() } else { verdict };
         match after {
             Some(after)
                 if verdict.is_again()
@@ -133,7 +134,7 @@ impl Classifier {
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
     const fn unless_repeatable(self, verdict: Verdict) -> Verdict {
-        if self.idempotent { verdict } else { verdict.not_again() }
+        if self.idempotent { verdict.idempotent() } else { verdict.not_again() }
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer: a

@@ -67,13 +67,17 @@ impl Classifier {
             }
             Told::NoSuchName | Told::Local | Told::Garbled => Verdict::fatal(),
         };
-        let is_safe = self.idempotent || never_sent(error);
+        if self.idempotent {
+            return Some(verdict.idempotent());
+        }
+        let is_safe = never_sent(error);
         Some(if verdict.is_again() && !is_safe { verdict.not_again() } else { verdict })
     }
 
     /// Returns the verdict on a request that may have reached the upstream, but has no answer.
     pub const fn unanswered(&self) -> Verdict {
-        if self.idempotent { Verdict::transient() } else { Verdict::transient().not_again() }
+        let verdict = Verdict::transient();
+        if self.idempotent { verdict.idempotent() } else { verdict.not_again() }
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this

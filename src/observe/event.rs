@@ -95,7 +95,7 @@ pub enum EventKind<'a> {
     /// An attempt waits for its admission.
     ///
     /// The event is emitted for each wait. While a cooldown releases calls, a call may wait
-    /// several times, with [`Gauges::hold`] `None`.
+    /// several times, with a [`Gauges::cooldown`] of zero.
     #[non_exhaustive]
     Held {
         /// The number of the attempt.

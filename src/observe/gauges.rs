@@ -19,13 +19,21 @@ pub struct Gauges {
     pub in_flight: Option<u32>,
     /// The number of attempts in the bulkhead's queue.
     pub waiting: Option<u32>,
+    /// The rest of the hold of the cooldown, and zero while it releases calls one by one. `None` if it
+    /// holds none.
+    pub cooldown: Option<Duration>,
     /// The state of the quota.
     pub quota: Option<Levels>,
     /// The chance of an attempt to be refused by the throttle, in percent. At most 90.
     pub throttled: Option<u32>,
-    /// The rest of the cooldown's hold. `None` without a hold, and while it releases its calls.
-    pub hold: Option<Duration>,
     /// The status of an upstream that many processes share.
     #[cfg(feature = "fleet")]
     pub fleet: Option<Status>,
+}
+
+impl Gauges {
+    /// Returns whether the cooldown holds all calls, and does not release them yet.
+    pub(super) fn holds(&self) -> bool {
+        self.cooldown.is_some_and(|rest| !rest.is_zero())
+    }
 }

@@ -275,7 +275,7 @@ mod write {
             EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
             // After a hold its calls ask again and again until they may go. The end of the strain tells
             // of the release.
-            EventKind::Held { by: HeldBy::Cooldown, .. } if event.gauges.hold.is_none() => {
+            EventKind::Held { by: HeldBy::Cooldown, .. } if !event.gauges.holds() => {
                 return None;
             }
             EventKind::Held { .. }

@@ -206,7 +206,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
 /// they may go, which does not count as a further wait.
 fn held(event: &Event<'_>, name: &SharedString, by: HeldBy, delay: Option<Duration>) {
     let (series, upstream) = ("resile_held_total", name.clone());
-    if by != HeldBy::Cooldown || event.gauges.hold.is_some() {
+    if by != HeldBy::Cooldown || event.gauges.holds() {
         counter!(series, "upstream" => upstream, "by" => by.as_str()).increment(1);
     }
     if let Some(delay) = delay {

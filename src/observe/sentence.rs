@@ -38,10 +38,14 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Waiting { attempt: failed, failure, delay, .. } => {
                 write!(f, "{attempt} {} of {allowed} failed, ", failed.number())?;
-                match is_fallback {
-                    true => write!(f, "trying the next: {failure}"),
-                    false if delay.is_zero() => write!(f, "retrying at once: {failure}"),
-                    false => write!(f, "retrying in {delay:.1?}: {failure}"),
+                let held = self.gauges.cooldown;
+                let least = held.map_or(delay, |held| held.max(delay));
+                match held {
+                    _ if is_fallback => write!(f, "trying the next: {failure}"),
+                    _ if least.is_zero() => write!(f, "retrying at once: {failure}"),
+                    None => write!(f, "retrying in {least:.1?}: {failure}"),
+                    // It releases its calls one by one after the hold.
+                    Some(_) => write!(f, "retrying in at least {least:.1?}: {failure}"),
                 }
             }
             EventKind::Denied { attempts, by } => {

@@ -6,7 +6,9 @@ use super::urls;
 
 /// An error with its sources, each text once: "request failed: connection refused".
 ///
-/// Many errors repeat the text of their source, so such a text is left out.
+/// Many errors repeat the text of their source, so such a text is left out. Some, such as `tonic::Status`,
+/// end with the `Debug` of their source, which has the same facts in the form of the source code. It is
+/// left out too.
 pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 /// The most sources that are printed, because an error may be its own source.
@@ -14,14 +16,24 @@ const MOST: usize = 32;
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The alternate form is anyhow's own chain, and a status without its hint.
-        let mut line = text_of(format_args!("{:#}", self.0));
+        let mut line = own_words(self.0);
         let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
         for source in sources.take(MOST) {
-            append(&mut line, &text_of(format_args!("{source:#}")));
+            append(&mut line, &own_words(source));
         }
         f.write_str(&line)
     }
+}
+
+/// Returns the words of an error in the alternate form, which is anyhow's own chain and a status without
+/// its hint. The `Debug` of its source at their end is cut, with what leads to it.
+fn own_words(error: &(dyn Error + 'static)) -> String {
+    let words = text_of(format_args!("{error:#}"));
+    // Anything else may be a word of the error itself.
+    let Some(source) = error.source().filter(|_| words.ends_with([')', '}'])) else { return words };
+    let Some(own) = words.strip_suffix(&*text_of(format_args!("{source:?}"))) else { return words };
+    let own = own.trim_end_matches([':', '=', ' ']);
+    own.strip_suffix(", source").unwrap_or(own).trim_end_matches([',', ' ']).to_owned()
 }
 
 /// Returns the words without the secrets of their URLs. An error whose `Display` fails has the words
@@ -112,6 +124,33 @@ mod tests {
         // A part of a word is another word.
         assert_eq!(chain(&["shutdown", "down"]), "shutdown: down");
         assert_eq!(chain(&["it is down", "down"]), "it is down");
+    }
+
+    /// A status whose `Display` ends with the `Debug` of its source, as that of `tonic`.
+    #[derive(Debug)]
+    struct Status(Layer);
+
+    impl fmt::Display for Status {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "code: 'unavailable', message: \"no connection\", source: {:?}", self.0)
+        }
+    }
+
+    impl Error for Status {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn the_debug_of_a_source_is_left_out() {
+        let refused = Layer("refused", None);
+        let status = Status(Layer("no connection", Some(Box::new(refused))));
+        assert!(status.to_string().contains("Layer(\"refused\", None)"));
+        let line = "code: 'unavailable', message: \"no connection\": refused";
+        assert_eq!(Chain(&status).to_string(), line);
+        // An error that ends with a bracket of its own keeps it.
+        assert_eq!(chain(&["status (503)", "(503)"]), "status (503)");
     }
 
     /// An error that is its own source.

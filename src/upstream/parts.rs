@@ -77,9 +77,9 @@ impl Parts {
             limit: self.bulkhead.as_ref().map(Bulkhead::limit),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
+            cooldown: cooldown.and_then(|cooldown| cooldown.held(now)),
             quota: self.quota.as_ref().map(|quota| quota.levels(now)),
             throttled: throttle.map(|throttle| throttle.percent(now)),
-            hold: cooldown.and_then(|cooldown| cooldown.remaining(now)),
             #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
         }

@@ -138,6 +138,27 @@ impl Verdict {
         self.with(Flag::Again, false).as_fact()
     }
 
+    /// States that the request may be executed twice, such as a read, and keeps the rest of the
+    /// verdict.
+    ///
+    /// Use it with a verdict that forbids a repetition because it would not help, such as after "do not
+    /// retry" of the server. The call is then not [in doubt](crate::GaveUp::is_in_doubt), whatever the
+    /// health is, because nobody must find out whether the request was executed. The statement does not
+    /// allow a repetition, and equal verdicts may differ in it. The classifiers of `http` and `io` make it
+    /// for idempotent requests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Health, Verdict};
+    ///
+    /// let stop = Verdict::overloaded().not_again().idempotent();
+    /// assert_eq!((stop.is_again(), stop.health()), (false, Health::Throttling));
+    /// ```
+    pub const fn idempotent(self) -> Self {
+        self.with(Flag::Idempotent, true)
+    }
+
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
@@ -249,10 +270,12 @@ impl Verdict {
     }
 
     /// Returns whether nobody knows if the failed or cut request was executed, so that it must not be
-    /// sent again. An upstream that works has answered, and its answer says what happened.
+    /// sent again. An upstream that works has answered, and its answer says what happened. An idempotent
+    /// request may be sent again later, whatever happened.
     pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
         let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
-        !self.is_again() && (has_failed || cut.is_some() || self.is_on_cut())
+        let is_safe = self.is_again() || self.answers.is(Flag::Idempotent);
+        !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
     }
 
     /// Combines this verdict with that of the second classifier of a pair, on the same failure.

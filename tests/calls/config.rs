@@ -186,9 +186,22 @@ fn durations_in_other_types_are_read() {
     assert_eq!(serde_json::to_value(&own).unwrap(), json!({ "connect": "1s 500ms", "idle": "2m" }));
     let none: Own = from_str(r#"{ "connect": "0s", "idle": "none" }"#).unwrap();
     assert_eq!(none.idle, None);
-    assert!(
-        wrong::<Own>(r#"{ "connect": "soon" }"#)
-            .starts_with("invalid value: string \"soon\", expected `the value`")
+}
+
+/// Serde tells nobody the name of such a field, so the error has the value and the right form.
+#[test]
+fn an_error_of_a_duration_in_another_type_reads_as_a_sentence() {
+    let right = "expected a duration of 0 or more in h, m, s, ms, us or ns, such as \"1.5s\", \"500ms\" or \"2m 30s\"";
+    for (text, found) in [
+        (r#"{ "connect": "soon" }"#, "invalid value: string \"soon\""),
+        (r#"{ "connect": 30 }"#, "invalid type: integer `30`"),
+        (r#"{ "connect": null }"#, "invalid type: null"),
+    ] {
+        assert_eq!(wrong::<Own>(text), format!("{found}, {right}"));
+    }
+    assert_eq!(
+        wrong::<Own>(r#"{ "connect": "1s", "idle": "soon" }"#),
+        format!("invalid value: string \"soon\", {right}, or \"none\""),
     );
 }
 

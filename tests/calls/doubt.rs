@@ -104,6 +104,38 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Nobody must find out whether a request was executed that may be executed twice.
+    #[test]
+    fn an_idempotent_request_is_never_in_doubt(
+        verdicts in proptest::collection::vec(verdicts(), 1..4), by_token: bool
+    ) {
+        let read = |it: &Option<Verdict>| Some(it.unwrap_or(Verdict::fatal()).idempotent());
+        let verdicts: Vec<_> = verdicts.iter().map(read).collect();
+        let gave_up = fails(&verdicts);
+        prop_assert!(!gave_up.is_in_doubt() && !gave_up.to_string().contains(WORDS));
+        prop_assert!(!hangs(verdicts[0], by_token, SECOND * 9).is_in_doubt());
+        let [plain, read] = [verdicts[0].unwrap(), verdicts[0].unwrap().idempotent()];
+        prop_assert_eq!((plain, plain.is_again()), (read, read.is_again()));
+    }
+}
+
+/// The statement of a classifier goes along with its verdict, also to an outer call.
+#[test]
+fn the_classifiers_of_the_crate_know_what_is_idempotent() {
+    use resile::{http, io};
+    let full = ::http::StatusCode::INSUFFICIENT_STORAGE; // 507, which is never sent again
+    let [read, post] = [http::Classifier::idempotent(), http::Classifier::non_idempotent()]
+        .map(|it| fails(&[Some(it.verdict(full, None))]));
+    assert!(!read.is_in_doubt() && post.is_in_doubt());
+    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    let [read, post] = [io::Classifier::idempotent(), io::Classifier::non_idempotent()]
+        .map(|it| fails(&[Some(it.verdict(&reset).unwrap().not_again())]));
+    assert!(!read.is_in_doubt() && post.is_in_doubt());
+    let outer = fails(&[read.verdict()]);
+    assert!(!outer.is_in_doubt() && fails(&[post.verdict()]).is_in_doubt());
+}
+
 /// A call that made no attempt sent nothing.
 #[test]
 fn a_refused_call_is_not_in_doubt() {

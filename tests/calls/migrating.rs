@@ -3,13 +3,18 @@
 //! The formulas are those of backon 1.6, tokio-retry 0.3, tokio-retry2 0.9 and backoff 0.4. Each
 //! takes the capped delay of the curve and draws uniformly from an interval around it.
 
+use std::future::ready;
 use std::ops::RangeInclusive;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::{Backoff, Jitter};
+use resile::observe::{Event, EventKind};
+use resile::time::ManualTimer;
+use resile::{Backoff, Jitter, Never, RetryPolicy, Upstream, retry};
 
 use crate::backoff::{plain, seeded};
+use crate::script::drive;
 
 /// The interval of a draw, as multiples of the capped delay.
 type Interval = (f64, f64);
@@ -139,4 +144,28 @@ fn the_same_numbers_with_full_jitter_end_more_calls() {
     assert_eq!(backon, [72, 100]);
     let retry2 = [full, OLD.like_tokio_retry2()].map(|backoff| outliving_a_second(backoff, 4));
     assert_eq!(retry2, [20, 98]);
+}
+
+/// A list of delays ends a call of tokio-retry2, and the last step here repeats. So the attempts are one
+/// more than the delays.
+#[test]
+fn a_list_of_delays_is_steps_with_one_attempt_more() {
+    const LIST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+    let steps = Backoff::steps(&LIST);
+    for (retry, delay) in (1..).zip(LIST) {
+        assert_eq!(bounds(steps, retry), (delay, delay));
+    }
+    assert_eq!(bounds(steps, 3), (LIST[1], LIST[1]));
+    let policy = RetryPolicy::new().with_attempts(3).with_backoff(steps);
+    let waits = Mutex::new(vec![]);
+    let note = |event: &Event<'_>| {
+        if let EventKind::Waiting { delay, .. } = event.kind {
+            waits.lock().unwrap().push(delay);
+        }
+    };
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("old").with_timer(&timer);
+    let call = retry(|_| ready(Err::<(), _>("busy")), policy, Never);
+    drive(call.on(&upstream.observed_by(&note)), &timer).unwrap_err();
+    assert_eq!(*waits.lock().unwrap(), LIST);
 }

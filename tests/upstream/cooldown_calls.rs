@@ -58,6 +58,48 @@ async fn a_throttled_attempt_holds_every_call_on_the_upstream() {
     assert!(second >= 20 * SECOND && second < 21 * SECOND, "{second:?}");
 }
 
+/// The backoff of a call may be shorter than the hold, which then decides. The log says so at once.
+#[tokio::test(start_paused = true)]
+async fn the_log_promises_no_retry_before_the_end_of_a_hold() {
+    let began = Instant::now();
+    let lines = Mutex::new(vec![]);
+    let note = |event: &Event<'_>| {
+        if let EventKind::Waiting { .. } = event.kind {
+            lines.lock().unwrap().push((event.to_string(), event.gauges.cooldown));
+        }
+    };
+    let upstream = exact();
+    let upstream = upstream.observed_by(&note);
+    let policy = RetryPolicy::new()
+        .with_backoff(Backoff::fixed(SECOND / 2).with_jitter(Jitter::None))
+        .with_classifier(|hint: &HintSeconds| match hint {
+            0 => Verdict::transient(),
+            hint => Verdict::throttled().after(SECOND * u32::try_from(*hint).unwrap()),
+        });
+    // Fails after `at`.
+    let call = |at: Duration, hint| {
+        let op = move |attempt: Attempt| async move {
+            tokio::time::sleep(if attempt.is_first() { at } else { Duration::ZERO }).await;
+            if attempt.is_first() { Err(hint) } else { Ok(began.elapsed()) }
+        };
+        retry(op, &policy, Never).on(&upstream)
+    };
+    let calls = (call(SECOND / 4, 0), call(SECOND, 4), call(2 * SECOND, 0));
+    let (before, asked, during) = tokio::join!(calls.0, calls.1, calls.2);
+    assert_eq!(before.unwrap(), 3 * SECOND / 4);
+    assert!(asked.unwrap() >= 5 * SECOND && during.unwrap() >= 5 * SECOND);
+    let lines = lines.lock().unwrap();
+    for (line, (words, held)) in lines.iter().zip([
+        ("retrying in 500.0ms: 0", None),
+        ("retrying in at least 4.", Some(4 * SECOND)),
+        ("retrying in at least 3.0s: 0", Some(3 * SECOND)),
+    ]) {
+        assert!(line.0.contains(words), "{line:?}");
+        assert_eq!(line.1, held);
+    }
+    assert_eq!(lines.len(), 3);
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_throttled_errors_hold_calls() {
     let upstream = exact();

@@ -31,7 +31,8 @@ use crate::rule::if_idempotent;
 /// The classifier has an opinion on attempts that were cut ([`classify_cut`](Classify::classify_cut)),
 /// which a closure around a function such as `sqlx::error` does not have: an idempotent request is sent
 /// again after a timeout, and another one is not. Pass the classifier itself, and for an error type of
-/// your own use [`over`](Self::over), because both keep this opinion.
+/// your own use [`over`](Self::over), because both keep this opinion. A function is for code without a
+/// policy, and for an error type that is not in the table.
 ///
 /// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`.
 ///

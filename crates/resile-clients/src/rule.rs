@@ -52,9 +52,13 @@ impl Rule {
             State::Overload => Verdict::overloaded(),
             State::Unknown => Verdict::transient().with_health(Health::Unknown),
         };
-        match (self.again, idempotency) {
+        let verdict = match (self.again, idempotency) {
             (Again::Always, _) | (Again::IfIdempotent, Idempotency::Idempotent) => verdict,
             _ => verdict.not_again(),
+        };
+        match idempotency {
+            Idempotency::Idempotent => verdict.idempotent(),
+            Idempotency::NotIdempotent => verdict,
         }
     }
 

@@ -110,6 +110,25 @@ fn with_pushback(code: Code, value: &str) -> Status {
     Status::with_metadata(code, "words", metadata)
 }
 
+/// The server wants no retry of it. A read may come again later all the same, so nobody must find out
+/// whether it was executed.
+#[tokio::test]
+async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
+    for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
+        for (classifier, in_doubt) in
+            [(Classifier::idempotent(), false), (Classifier::non_idempotent(), true)]
+        {
+            let policy = RetryPolicy::new().with_classifier(classifier);
+            let op = |_| std::future::ready(Err::<(), _>(with_pushback(code, "-1")));
+            let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+            let gave_up = retry(op, policy, Never).on(&upstream).await.unwrap_err();
+            assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+            assert_eq!(gave_up.is_in_doubt(), in_doubt, "{code:?}: {gave_up}");
+            assert_eq!(gave_up.verdict().unwrap().health(), Health::Throttling);
+        }
+    }
+}
+
 #[test]
 fn a_pushback_is_read_from_the_metadata() {
     let busy = grpc::status(&with_pushback(Code::Unavailable, "250"), Idempotent).unwrap();
@@ -273,6 +292,24 @@ fn an_own_reset_is_no_frame_of_the_peer() {
     let mut status = Status::internal("words");
     status.set_source(Arc::new(h2::Error::from(Reason::REFUSED_STREAM)));
     assert_eq!(seen(&status), seen(&Status::internal("words")));
+}
+
+/// A status prints its source in the form of the source code. The error of a call has each fact once.
+#[tokio::test]
+async fn the_words_of_a_refused_connection_are_short() {
+    let refused = || {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Status::from_error(ConnectError(refused.into()).into())
+    };
+    assert!(refused().to_string().contains("source: ConnectError("), "{}", refused());
+    let policy = RetryPolicy::none().with_classifier(Classifier::idempotent());
+    let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+    let call = retry(|_| std::future::ready(Err::<(), _>(refused())), policy, Never).on(&upstream);
+    assert_eq!(
+        format!("{:#}", call.await.unwrap_err()),
+        "bank: gave up after 1 attempt: code: 'The service is currently unavailable', \
+         message: \"connection refused\"",
+    );
 }
 
 /// Each end of a call as the status that a caller of gRPC gets.

@@ -7,6 +7,7 @@ mod deadlines;
 mod drops;
 mod foreign;
 mod grpc;
+mod migrating;
 mod readiness;
 mod refusals;
 mod reqwest_middleware;

@@ -2,16 +2,24 @@ use std::time::Duration;
 
 use resile::{Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
-use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 /// The capacity is nine retries for each of ten connections, because collisions come in crowds.
 static BANK: Upstream = Upstream::new("bank").with_budget(Budget::new().with_capacity(90));
 
-/// The pool waits less for a connection (`acquire_timeout`), and a statement for a lock
-/// (`lock_timeout`), so both end with an error of their own and no attempt is cut in doubt.
 const POLICY: RetryPolicy = RetryPolicy::contention()
     .with_attempt_timeout(Duration::from_secs(5))
     .with_total_timeout(Duration::from_secs(15));
+
+/// Opens the pool. An attempt waits up to 2 s for a connection and twice 1 s for a lock, which is less
+/// than its timeout. So each of these waits ends with an error of its own, after which the transaction
+/// is made again, and no attempt is cut in doubt that has only waited.
+pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(10)
+        .acquire_timeout(Duration::from_secs(2))
+        .connect_lazy_with(bank.options([("lock_timeout", "1s")]))
+}
 
 /// Reads the amount of an account.
 pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::Error>> {
