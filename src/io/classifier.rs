@@ -28,7 +28,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// # let _ = policy;
 /// let booking = Classifier::non_idempotent();
 /// let refused = booking.classify(&ErrorKind::ConnectionRefused.into());
-/// assert_eq!(refused, Some(Verdict::transient()));
+/// assert_eq!(refused, Some(Verdict::transient().not_sent()));
 /// let reset = booking.classify(&ErrorKind::ConnectionReset.into());
 /// assert_eq!(reset, Some(Verdict::transient().not_again()));
 /// ```
@@ -57,7 +57,8 @@ impl Classifier {
     }
 
     /// Returns the verdict on an error of any type, by the `io::Error` in the chain of its sources.
-    /// Without one there is no opinion.
+    /// Without one there is no opinion. A request that surely [was never sent](never_sent) gets its
+    /// reservation of a quota [back](Verdict::not_sent).
     pub fn verdict(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let verdict = match told(error)? {
             Told::Refused | Told::Lost | Told::Missing => Verdict::transient(),
@@ -67,8 +68,13 @@ impl Classifier {
             }
             Told::NoSuchName | Told::Local | Told::Garbled => Verdict::fatal(),
         };
-        let is_safe = self.idempotent || never_sent(error);
-        Some(if verdict.is_again() && !is_safe { verdict.not_again() } else { verdict })
+        Some(if never_sent(error) {
+            verdict.not_sent()
+        } else if verdict.is_again() && !self.idempotent {
+            verdict.not_again()
+        } else {
+            verdict
+        })
     }
 
     /// Returns the verdict on a request that may have reached the upstream, but has no answer.

@@ -33,6 +33,8 @@ pub(super) enum Flag {
     OwnLimit = 1 << 3,
     /// The wait is the base of a backoff.
     Base = 1 << 8,
+    /// The request was surely never sent.
+    NotSent = 1 << 9,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

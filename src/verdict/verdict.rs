@@ -138,6 +138,25 @@ impl Verdict {
         self.with(Flag::Again, false).as_fact()
     }
 
+    /// States that the request was surely never sent, such as after a refused connection, and keeps the
+    /// rest of the verdict.
+    ///
+    /// A quota then gives back all that the attempt has reserved, and its request does not count. It
+    /// keeps the reservation if the attempt has recorded a usage or limits, because an earlier request
+    /// of the attempt was sent then, and after a throttling, which only the upstream can tell.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    ///
+    /// let refused = Verdict::transient().not_sent();
+    /// assert!(refused.is_again() && refused.is_not_sent());
+    /// ```
+    pub const fn not_sent(self) -> Self {
+        self.with(Flag::NotSent, true)
+    }
+
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
@@ -158,6 +177,12 @@ impl Verdict {
     #[must_use]
     pub const fn health(&self) -> Health {
         self.answers.health()
+    }
+
+    /// Returns whether the request was surely never sent. False means that nobody knows.
+    #[must_use]
+    pub const fn is_not_sent(&self) -> bool {
+        self.answers.is(Flag::NotSent)
     }
 
     /// Returns whether the caller's own usage limit caused a throttling.
@@ -277,9 +302,10 @@ impl Verdict {
     }
 
     /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, [bool; 2], bool, Health, bool) {
+    const fn answers(self) -> (u64, [bool; 2], [bool; 3], Health) {
         let kind = [self.answers.is(Flag::OwnWait), self.answers.is(Flag::Base)];
-        (self.wait, kind, self.is_again(), self.health(), self.is_own_limit())
+        let facts = [self.is_again(), self.is_not_sent(), self.is_own_limit()];
+        (self.wait, kind, facts, self.health())
     }
 
     const fn with(mut self, flag: Flag, is_set: bool) -> Self {
@@ -311,6 +337,7 @@ impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")
             .field("again", &self.is_again())
+            .field("not_sent", &self.is_not_sent())
             .field("health", &self.health())
             .field("own_limit", &self.is_own_limit())
             .field("wait", &self.wait())

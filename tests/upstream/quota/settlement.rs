@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use resile::observe::{Event, EventKind};
-use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
-use resile::{Quota, Upstream};
+use resile::{Quota, Upstream, Verdict};
 
 use super::{NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;
@@ -97,6 +97,39 @@ fn a_withdrawn_attempt_gives_back_what_it_holds() {
             let quota = upstream.quota().unwrap();
             assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
         }
+    }
+}
+
+/// A refused connection costs the provider nothing. What an earlier request of the attempt has cost
+/// stays taken.
+#[test]
+fn a_failure_before_the_request_gives_the_reservation_back() {
+    let limits = Limits::new().with(Dimension::Input, Limit::of_remaining(900));
+    let refused = Verdict::transient().not_sent();
+    for (charge, verdict, usage, limits, requests, input) in [
+        (Charge::ACTUAL, refused, None, None, 1_000, 1_000),
+        (NOT_REFUNDED, refused.not_again(), None, None, 1_000, 1_000),
+        (RESERVED, Verdict::fatal().not_sent(), None, None, 1_000, 1_000),
+        (Charge::ACTUAL, Verdict::transient(), None, None, 999, 900),
+        // An answer has told of an earlier request.
+        (Charge::ACTUAL, refused, Some(Usage::new().with_input(70)), None, 999, 930),
+        (Charge::ACTUAL, refused, Some(Usage::new().with_output(0)), None, 999, 900),
+        (Charge::ACTUAL, refused, None, Some(limits), 999, 900),
+        // Only the upstream asks for fewer requests.
+        (Charge::ACTUAL, Verdict::overloaded().not_sent(), None, None, 999, 1_000),
+    ] {
+        let timer = ManualTimer::new();
+        let quota = quota().with_charge(charge).with_requests(RATE).with_concurrency(1);
+        let upstream = Upstream::new("refused").with_quota(quota).with_timer(timer);
+        let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+        let mut admission = target.try_admit().unwrap();
+        usage.into_iter().for_each(|usage| admission.record(usage));
+        limits.into_iter().for_each(|limits| admission.learn(limits));
+        admission.settle(&verdict);
+        let levels = [Dimension::Requests, Dimension::Input].map(|of| upstream.quota_level(of));
+        assert_eq!(levels, [Some(requests), Some(input)], "{verdict:?}, {usage:?}, {limits:?}");
+        let quota = upstream.quota().unwrap();
+        assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
     }
 }
 
