@@ -88,10 +88,13 @@ impl Failure {
         Self::bare(Kind::Cancelled, Rule::Cancelled, Phase::Connect)
     }
 
-    /// Creates the failure of a stream that ended cleanly but without its terminal event.
+    /// Creates the failure of a stream that ended cleanly but without its last event. Its words say that
+    /// the answer is truncated, while its kind is [`Kind::Network`] as for any answer that broke off.
     #[must_use]
     pub fn truncated(phase: Phase) -> Self {
-        Self::bare(Kind::Network, Rule::Truncated, phase)
+        let mut failure = Self::bare(Kind::Network, Rule::Truncated, phase);
+        failure.0.message = Some("the stream ended before its last event".to_owned());
+        failure
     }
 
     /// Creates the failure of an answer that the caller cannot use: broken JSON or tool arguments,
