@@ -123,8 +123,12 @@ fn a_failure_before_the_request_gives_the_reservation_back() {
         let upstream = Upstream::new("refused").with_quota(quota).with_timer(timer);
         let target = upstream.at_cost(Cost::input(100).with_max_output(200));
         let mut admission = target.try_admit().unwrap();
-        usage.into_iter().for_each(|usage| admission.record(usage));
-        limits.into_iter().for_each(|limits| admission.learn(limits));
+        if let Some(usage) = usage {
+            admission.record(usage);
+        }
+        if let Some(limits) = limits {
+            admission.learn(limits);
+        }
         admission.settle(&verdict);
         let levels = [Dimension::Requests, Dimension::Input].map(|of| upstream.quota_level(of));
         assert_eq!(levels, [Some(requests), Some(input)], "{verdict:?}, {usage:?}, {limits:?}");
