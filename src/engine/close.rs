@@ -121,6 +121,7 @@ where
         };
         let mut facts = self.engine.close(reason, cut, retry_after);
         facts.in_doubt = in_doubt;
+        let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
         let Facts { attempts, elapsed, retry_after, too_large, no_room, .. } = facts;

@@ -144,9 +144,10 @@ impl Classifier {
     }
 
     /// Returns the verdict on a request for which no connection was made. The server did not see the
-    /// request, so any request may be sent again.
+    /// request, so any request may be sent again, and a quota [gives its reservation
+    /// back](Verdict::not_sent).
     pub const fn not_sent(&self) -> Verdict {
-        Verdict::transient()
+        Verdict::transient().not_sent()
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
@@ -196,7 +197,7 @@ impl Classifier {
             // The whole answer arrived, so the upstream works.
             Outcome::NotUnderstood => Verdict::fatal().with_health(Health::Healthy),
             // Nothing was sent, so the upstream is not to blame.
-            Outcome::NotBuilt => Verdict::fatal().with_health(Health::Unknown),
+            Outcome::NotBuilt => Verdict::fatal().not_sent(),
             Outcome::Redirected => return None,
         })
     }

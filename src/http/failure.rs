@@ -185,10 +185,11 @@ impl Failure {
         &self.0.body
     }
 
-    /// Returns whether the server certainly did not see the request, because no connection was made.
+    /// Returns whether the server certainly did not see the request, because no connection was made or
+    /// because the request could not be built. False means that nobody knows.
     #[must_use]
     pub const fn is_not_sent(&self) -> bool {
-        matches!(self.0.outcome, Outcome::NotSent)
+        matches!(self.0.outcome, Outcome::NotSent | Outcome::NotBuilt)
     }
 }
 

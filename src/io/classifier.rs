@@ -28,7 +28,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// # let _ = policy;
 /// let booking = Classifier::non_idempotent();
 /// let refused = booking.classify(&ErrorKind::ConnectionRefused.into());
-/// assert_eq!(refused, Some(Verdict::transient()));
+/// assert_eq!(refused, Some(Verdict::transient().not_sent()));
 /// let reset = booking.classify(&ErrorKind::ConnectionReset.into());
 /// assert_eq!(reset, Some(Verdict::transient().not_again()));
 /// ```
@@ -57,7 +57,8 @@ impl Classifier {
     }
 
     /// Returns the verdict on an error of any type, by the `io::Error` in the chain of its sources.
-    /// Without one there is no opinion.
+    /// Without one there is no opinion. A request that surely [was never sent](never_sent) gets its
+    /// reservation of a quota [back](Verdict::not_sent).
     pub fn verdict(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let verdict = match told(error)? {
             Told::Refused | Told::Lost | Told::Missing => Verdict::transient(),
@@ -67,11 +68,14 @@ impl Classifier {
             }
             Told::NoSuchName | Told::Local | Told::Garbled => Verdict::fatal(),
         };
-        if self.idempotent {
-            return Some(verdict.idempotent());
+        if never_sent(error) {
+            return Some(verdict.not_sent());
         }
-        let is_safe = never_sent(error);
-        Some(if verdict.is_again() && !is_safe { verdict.not_again() } else { verdict })
+        Some(match (self.idempotent, verdict.is_again()) {
+            (true, _) => verdict.idempotent(),
+            (false, true) => verdict.not_again(),
+            (false, false) => verdict,
+        })
     }
 
     /// Returns the verdict on a request that may have reached the upstream, but has no answer.

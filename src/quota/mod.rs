@@ -26,7 +26,9 @@
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
 //! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
 //!   request counts.
-//! * An attempt that was never sent gives everything back.
+//! * An attempt that was never sent gives everything back: its admission was not used, or its verdict
+//!   says so ([`Verdict::not_sent`](crate::Verdict::not_sent)). The classifiers of this crate say so of a
+//!   refused connection, of a failed name lookup and of a request that could not be built.
 //!
 //! # Learning
 //!

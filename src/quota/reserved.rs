@@ -123,6 +123,13 @@ impl Reserved {
         self.output |= REPORTED;
     }
 
+    /// Returns true if an answer has told its usage or its limits, or if a call within the attempt has
+    /// sent a request. So a request of the attempt was sent, even if a later one was not.
+    pub(crate) const fn is_told(self) -> bool {
+        let has_told = self.output & (INPUT | OUTPUT | REPORTED) != 0;
+        has_told || self.was_lent()
+    }
+
     /// Returns true if the request may have been sent.
     #[inline]
     pub(crate) const fn is_sent(self) -> bool {

@@ -83,7 +83,40 @@ impl Usage {
         self.input.is_none() && self.output.is_none()
     }
 
-    /// Returns this usage with the numbers of `later` in place of its own.
+    /// Returns the sum of two usages, such as those of two attempts or of two calls. A number that only
+    /// one of them has counts alone.
+    ///
+    /// For the parts of one answer use [`merged`](Self::merged), because there a later number replaces an
+    /// earlier one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::quota::Usage;
+    ///
+    /// let first = Usage::new().with_input(1_200);
+    /// let second = Usage::new().with_input(1_200).with_output(350);
+    /// let total = Usage::new().with_input(2_400).with_output(350);
+    /// assert_eq!(first.plus(second), total);
+    /// ```
+    pub const fn plus(self, other: Self) -> Self {
+        const fn sum(one: Option<u32>, two: Option<u32>) -> Option<u32> {
+            match (one, two) {
+                (Some(one), Some(two)) => Some(one.saturating_add(two)),
+                (Some(only), None) | (None, Some(only)) => Some(only),
+                (None, None) => None,
+            }
+        }
+        Self {
+            input: sum(self.input, other.input),
+            cache_reads: self.cache_reads.saturating_add(other.cache_reads),
+            cache_writes: self.cache_writes.saturating_add(other.cache_writes),
+            output: sum(self.output, other.output),
+        }
+    }
+
+    /// Returns this usage with the numbers of `later` in place of its own. This is for the parts of one
+    /// answer. For the sum of several answers use [`plus`](Self::plus).
     pub const fn merged(self, later: Self) -> Self {
         let mut merged = self;
         if let Some(input) = later.input {

@@ -113,13 +113,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let mut findings = None;
         if let Some(quota) = &parts.quota {
             let demand = self.target.demand();
-            match verdict.filter(|_| is_refused) {
-                Some(verdict) => {
+            match verdict {
+                Some(verdict) if is_refused => {
                     let resume = now.saturating_add(new_hold.map_or(0, nanos));
                     let own_limit = verdict.is_own_limit();
                     findings = Some(quota.refuse(&demand.cost, reserved, own_limit, resume, now));
                 }
-                None => finish(quota, &demand, reserved),
+                Some(verdict) if verdict.is_not_sent() && !reserved.is_told() => {
+                    quota.cancel(&demand.cost, reserved);
+                }
+                _ => finish(quota, &demand, reserved),
             }
         }
         if let Some(breaker) = &parts.breaker {

@@ -35,6 +35,8 @@ pub(super) enum Flag {
     Base = 1 << 8,
     /// A repetition does no harm, so nobody must find out whether the request was executed.
     Idempotent = 1 << 9,
+    /// The request was surely never sent.
+    NotSent = 1 << 10,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

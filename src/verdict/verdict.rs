@@ -159,6 +159,27 @@ impl Verdict {
         self.with(Flag::Idempotent, true)
     }
 
+    /// States that the request was surely never sent, such as after a refused connection, and keeps the
+    /// rest of the verdict.
+    ///
+    /// A quota then gives back all that the attempt has reserved, and its request does not count. It
+    /// keeps the reservation if the attempt has recorded a usage or limits, because an earlier request
+    /// of the attempt was sent then, and after a throttling, which only the upstream can tell. The
+    /// [verdict on a call](crate::GaveUp::verdict) of several attempts does not say it, because an
+    /// earlier attempt may have sent its request.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    ///
+    /// let refused = Verdict::transient().not_sent();
+    /// assert!(refused.is_again() && refused.is_not_sent());
+    /// ```
+    pub const fn not_sent(self) -> Self {
+        self.with(Flag::NotSent, true)
+    }
+
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
@@ -179,6 +200,12 @@ impl Verdict {
     #[must_use]
     pub const fn health(&self) -> Health {
         self.answers.health()
+    }
+
+    /// Returns whether the request was surely never sent. False means that nobody knows.
+    #[must_use]
+    pub const fn is_not_sent(&self) -> bool {
+        self.answers.is(Flag::NotSent)
     }
 
     /// Returns whether the caller's own usage limit caused a throttling.
@@ -259,6 +286,11 @@ impl Verdict {
         self.with_ground(Ground::CutDefault)
     }
 
+    /// Returns this verdict for several attempts, one of which may have sent its request.
+    pub(crate) const fn of_several(self) -> Self {
+        self.with(Flag::NotSent, false)
+    }
+
     /// Returns whether the classifier stated this verdict.
     pub(crate) const fn is_stated(self) -> bool {
         matches!(self.answers.ground(), Ground::Stated | Ground::Cut)
@@ -274,7 +306,7 @@ impl Verdict {
     /// request may be sent again later, whatever happened.
     pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
         let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
-        let is_safe = self.is_again() || self.answers.is(Flag::Idempotent);
+        let is_safe = self.is_again() || self.is_not_sent() || self.answers.is(Flag::Idempotent);
         !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
     }
 
@@ -300,9 +332,10 @@ impl Verdict {
     }
 
     /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, [bool; 2], bool, Health, bool) {
+    const fn answers(self) -> (u64, [bool; 2], [bool; 3], Health) {
         let kind = [self.answers.is(Flag::OwnWait), self.answers.is(Flag::Base)];
-        (self.wait, kind, self.is_again(), self.health(), self.is_own_limit())
+        let facts = [self.is_again(), self.is_not_sent(), self.is_own_limit()];
+        (self.wait, kind, facts, self.health())
     }
 
     const fn with(mut self, flag: Flag, is_set: bool) -> Self {
@@ -334,6 +367,7 @@ impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")
             .field("again", &self.is_again())
+            .field("not_sent", &self.is_not_sent())
             .field("health", &self.health())
             .field("own_limit", &self.is_own_limit())
             .field("wait", &self.wait())

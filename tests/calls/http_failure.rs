@@ -211,7 +211,7 @@ async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 3));
     let failure = gave_up.into_last().unwrap();
     assert!(failure.is_not_sent() && failure.status().is_none());
-    assert_eq!(POST.classify(&failure), Some(Verdict::transient()));
+    assert_eq!(POST.classify(&failure), Some(Verdict::transient().not_sent()));
     let words = failure.to_string();
     assert!(words.starts_with("no connection: ") && words.contains("refused"), "{words}");
     assert!(failure.source().unwrap().is::<reqwest::Error>());
@@ -300,13 +300,14 @@ async fn a_url_in_an_error_has_no_query_and_no_credentials() {
 #[tokio::test]
 async fn a_request_that_cannot_be_built_is_never_in_doubt() {
     let error = client().get("no url").send().await.unwrap_err();
-    let never = Some(Verdict::fatal().with_health(Health::Unknown));
+    let never = Some(Verdict::fatal().not_sent());
     assert_eq!((POST.classify(&error), GET.classify(&error)), (never, never));
     assert_eq!(GET.error_type(&error).unwrap(), "request");
     let failure = Failure::from(error);
     assert_eq!((GET.classify(&failure), failure.status()), (never, None));
     assert_eq!(GET.error_type(&failure).unwrap(), "request");
     assert!(failure.to_string().starts_with("request not built: "), "{failure}");
+    assert!(failure.is_not_sent());
     let post = |_| std::future::ready(Err::<(), _>(client().get("no url").build().unwrap_err()));
     let policy = RetryPolicy::new().with_classifier(POST);
     let gave_up = retry(post, policy, Never).await.unwrap_err();

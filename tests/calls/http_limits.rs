@@ -7,7 +7,7 @@ use resile::classify::Cut;
 use resile::http::headers::{date, rate_limit_reset, retry_after_secs};
 use resile::http::{Classifier, limits};
 use resile::quota::{Dimension, Limit};
-use resile::{Classify, Health, Verdict};
+use resile::{Classify, Verdict};
 
 fn requests(fields: &[(&str, &str)]) -> Limit {
     let field = |(name, value): &(&str, &str)| {
@@ -174,7 +174,7 @@ async fn refused() -> reqwest::Error {
 async fn an_error_of_reqwest_is_classified_by_how_far_the_request_came() {
     let (get, post) = (Classifier::idempotent(), Classifier::non_idempotent());
     let unbuilt = reqwest::Client::new().get("no address").build().unwrap_err();
-    assert_eq!(get.classify(&unbuilt), Some(Verdict::fatal().with_health(Health::Unknown)));
+    assert_eq!(get.classify(&unbuilt), Some(Verdict::fatal().not_sent()));
     // Nothing was sent, so the request may be sent again in any case.
     let refused = refused().await;
     assert_eq!(get.classify(&refused), Some(get.not_sent()));

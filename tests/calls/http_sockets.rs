@@ -136,5 +136,5 @@ async fn a_refused_connection_is_retried_even_for_a_post() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
-    assert_eq!(classify(&error), Verdict::transient());
+    assert_eq!(classify(&error), Verdict::transient().not_sent());
 }

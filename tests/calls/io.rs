@@ -164,7 +164,8 @@ fn a_connector_sends_nothing() {
         for kind in [ErrorKind::TimedOut, ErrorKind::HostUnreachable, ErrorKind::ConnectionReset] {
             let error = io::Error::other(wrapped(words, io::Error::from(kind)));
             assert!(never_sent(&error), "{error:?}");
-            assert_eq!(BOOKING.classify(&error), Some(Verdict::transient()), "{error:?}");
+            let verdict = Some(Verdict::transient().not_sent());
+            assert_eq!(BOOKING.classify(&error), verdict, "{error:?}");
         }
     }
     let cut = io::Error::new(ErrorKind::UnexpectedEof, "tls handshake eof");
@@ -180,8 +181,8 @@ fn a_connector_sends_nothing() {
 fn a_wrong_certificate_ends_the_call() {
     let tls = io::Error::new(ErrorKind::InvalidData, wrapped("UnknownIssuer", "certificate"));
     let error = io::Error::other(wrapped("client error (Connect)", io::Error::other(tls)));
-    assert_eq!(SAFE.classify(&error), Some(Verdict::fatal()));
-    assert_eq!(BOOKING.classify(&error), Some(Verdict::fatal()));
+    assert_eq!(SAFE.classify(&error), Some(Verdict::fatal().not_sent()));
+    assert_eq!(BOOKING.classify(&error), Some(Verdict::fatal().not_sent()));
 }
 
 #[test]

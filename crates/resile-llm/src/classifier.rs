@@ -177,7 +177,7 @@ impl Classifier {
         let verdict = |known| match known {
             Known::Failure(failure) => self.verdict(failure),
             Known::Elapsed(_) => CUT.on_cut(),
-            Known::Transport(error) => self.verdict(&Failure::from_transport(error)),
+            Known::Transport(found) => self.verdict(&Failure::found_in(error, found)),
         };
         let in_words = || report::find_in_words(error).map(|failure| self.verdict(&failure));
         let known = Known::first(error).map(verdict);

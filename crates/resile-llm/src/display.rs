@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::kind::Kind;
+use crate::rule::Rule;
 
 /// The largest number of characters to show of a provider's text.
 const SHOWN: usize = 240;
@@ -16,7 +17,10 @@ const SHOWN: usize = 240;
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
-        f.write_str(facts.kind.headline())?;
+        f.write_str(match facts.rule {
+            Rule::Truncated => "the answer of the provider is truncated",
+            _ => facts.kind.headline(),
+        })?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
         if let Some((prompt, limit)) = tokens {
             write!(f, ": {prompt} tokens, limit {limit}")?;

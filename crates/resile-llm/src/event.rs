@@ -89,8 +89,9 @@ impl Event {
         object(&self.data).as_ref().map(words).unwrap_or_default()
     }
 
-    /// Returns the usage that the event reports, which is empty for most events. Add the usages of a
-    /// stream by [`Usage::merged`]: see [`usage`](crate::usage()).
+    /// Returns the usage that the event reports, which is empty for most events. Join the usages of a
+    /// stream by [`Usage::merged`]: see [`usage`](crate::usage()). Add those of several streams by
+    /// [`Usage::plus`].
     pub fn usage(&self) -> Usage {
         usage(self.data.as_bytes()).unwrap_or_default()
     }

@@ -15,6 +15,7 @@ use crate::in_band;
 use crate::kind::Phase;
 use crate::limits::learn_limits;
 use crate::reply::Reply;
+use crate::rule::Rule;
 use crate::sse::{Decoder, Fields, LARGEST, TooLarge};
 use crate::usage::record_usage;
 use resile::http::headers::now;
@@ -37,7 +38,7 @@ const READ: usize = 256 * 1024;
 /// | comments, pings, empty events | nothing |
 /// | a status other than 2xx | the [`Failure`] of status, headers and the first 256 KiB of the body |
 /// | an event with an error, or with a bad ending such as a content filter or the token limit | its failure |
-/// | an event without a whole JSON, or a clean end without a last event | [`Kind::Network`](crate::Kind::Network) |
+/// | an event without a whole JSON, or a clean end without a last event | [`Kind::Network`](crate::Kind::Network), with words that say so |
 /// | words as an event, or a body without events | the failure that the words mean, or [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
 /// | an event above 16 MiB | [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
 /// | a broken connection | the failure of the transport |
@@ -264,7 +265,11 @@ impl Reading {
     /// Returns the failure of a good answer without an event.
     fn no_events(&self) -> Failure {
         let reply = self.reply().with_phase(Phase::Preamble);
-        reply.find(now()).unwrap_or_else(|| {
+        let found = reply.find(now());
+        if found.as_ref().is_some_and(|failure| failure.rule() == Rule::Truncated) {
+            return Failure::truncated(Phase::Preamble); // half a body is content, or there were pings only
+        }
+        found.unwrap_or_else(|| {
             let kind = self.headers.get(http::header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("without a type");
             Failure::invalid_output(format!(

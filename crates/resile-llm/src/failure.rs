@@ -50,6 +50,8 @@ pub(crate) struct FailureParts {
     pub(crate) wait: Option<Duration>,
     pub(crate) rule: Rule,
     pub(crate) phase: Phase,
+    /// The request surely never left.
+    pub(crate) not_sent: bool,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
     pub(crate) error_type: Option<String>,
@@ -69,6 +71,7 @@ impl Failure {
             wait: None,
             rule,
             phase,
+            not_sent: false,
             status: None,
             code: None,
             error_type: None,
@@ -85,10 +88,13 @@ impl Failure {
         Self::bare(Kind::Cancelled, Rule::Cancelled, Phase::Connect)
     }
 
-    /// Creates the failure of a stream that ended cleanly but without its terminal event.
+    /// Creates the failure of a stream that ended cleanly but without its last event. Its words say that
+    /// the answer is truncated, while its kind is [`Kind::Network`] as for any answer that broke off.
     #[must_use]
     pub fn truncated(phase: Phase) -> Self {
-        Self::bare(Kind::Network, Rule::Truncated, phase)
+        let mut failure = Self::bare(Kind::Network, Rule::Truncated, phase);
+        failure.0.message = Some("the stream ended before its last event".to_owned());
+        failure
     }
 
     /// Creates the failure of an answer that the caller cannot use: broken JSON or tool arguments,
@@ -181,6 +187,28 @@ impl Failure {
         self.0.phase
     }
 
+    /// Returns whether the provider surely did not see the request, because no connection was made or
+    /// because the request could not be built. False means that nobody knows.
+    ///
+    /// Only the types of the errors tell this, so [`from_transport`](Self::from_transport) and the
+    /// conversions by `?` know it. The quota of the attempt then gets the reservation back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile_llm::Failure;
+    /// use std::io::{Error, ErrorKind};
+    ///
+    /// let refused = Failure::from(Error::from(ErrorKind::ConnectionRefused));
+    /// assert!(refused.is_not_sent());
+    /// let reset = Failure::from(Error::from(ErrorKind::ConnectionReset));
+    /// assert!(!reset.is_not_sent());
+    /// ```
+    #[must_use]
+    pub fn is_not_sent(&self) -> bool {
+        self.0.not_sent
+    }
+
     /// Returns the status: the answer's own, or a status named by an error inside the body.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
@@ -226,16 +254,19 @@ impl Failure {
     /// limit](Verdict::is_own_limit). The provider is [`Failing`](Health::Failing) for `Server`,
     /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
     /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
-    /// refuse the request.
+    /// refuse the request, but `Unknown` if the request [never left](Self::is_not_sent). A quota then
+    /// gives its reservation back.
     pub fn verdict(&self) -> Verdict {
         let verdict = match self.kind() {
             Kind::RateLimit => Verdict::throttled(),
             Kind::Overloaded => Verdict::overloaded(),
             Kind::Server | Kind::Timeout | Kind::Network => Verdict::transient(),
             Kind::Cancelled | Kind::Unknown => Verdict::transient().with_health(Health::Unknown),
+            _ if self.is_not_sent() => Verdict::transient().with_health(Health::Unknown),
             _ => Verdict::transient().with_health(Health::Healthy),
         };
         let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
+        let verdict = if self.is_not_sent() { verdict.not_sent() } else { verdict };
         self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }
@@ -251,8 +282,8 @@ impl PartialEq for Failure {
         is_same_source
             && (one.kind, one.scope, one.retryable, one.instructed, one.wait)
                 == (two.kind, two.scope, two.retryable, two.instructed, two.wait)
-            && (one.rule, one.phase, one.status, one.tokens)
-                == (two.rule, two.phase, two.status, two.tokens)
+            && (one.rule, one.phase, one.not_sent, one.status, one.tokens)
+                == (two.rule, two.phase, two.not_sent, two.status, two.tokens)
             && (&one.code, &one.error_type, &one.message, &one.provider)
                 == (&two.code, &two.error_type, &two.message, &two.provider)
     }
@@ -276,6 +307,7 @@ impl fmt::Debug for Failure {
             .field("message", &facts.message)
             .field("tokens", &facts.tokens)
             .field("phase", &facts.phase)
+            .field("not_sent", &facts.not_sent)
             .field("provider", &facts.provider)
             .field("source", &facts.source)
             .finish()

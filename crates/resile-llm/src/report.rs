@@ -40,7 +40,7 @@ impl Failure {
         match Known::first(error)? {
             Known::Failure(failure) => Some(failure.clone()),
             Known::Elapsed(elapsed) => Some(elapsed.into()),
-            Known::Transport(error) => Some(Self::from_transport(error)),
+            Known::Transport(found) => Some(Self::found_in(error, found)),
         }
     }
 

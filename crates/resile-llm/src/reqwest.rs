@@ -159,6 +159,12 @@ pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     })
 }
 
+/// Returns whether this is an error of `reqwest` about a request that surely never left.
+pub(crate) fn never_left(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<reqwest::Error>();
+    error.is_some_and(|error| is_connect(error) || error.is_builder())
+}
+
 /// Returns true if no connection was made. JavaScript does not tell, so the answer is false there.
 fn is_connect(error: &reqwest::Error) -> bool {
     #[cfg(all(target_family = "wasm", target_os = "unknown"))]

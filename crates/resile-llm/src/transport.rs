@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
+use std::iter;
 
 use http::response::Parts;
 
@@ -10,6 +11,7 @@ use crate::kind::{Kind, Phase};
 use crate::reply::Reply;
 use crate::rule::Rule;
 use resile::http::headers::now;
+use resile::io::never_sent;
 use resile::timeout::Elapsed;
 
 /// These functions read the wall clock because an answer or an error's words may name a moment.
@@ -82,9 +84,24 @@ impl Failure {
     /// more words, and it does not take an unknown text for a broken connection. If no type and no
     /// words decided, the failure is [unsure](Self::is_by_status_alone).
     ///
+    /// The chain also says whether the request surely [never left](Self::is_not_sent).
+    ///
     /// Use [`with_source`](Self::with_source) to keep the error as the source too.
     #[must_use]
     pub fn from_transport(error: &(dyn Error + 'static)) -> Self {
+        Self::found_in(error, error)
+    }
+
+    /// Creates a failure from a transport's error that was found in a chain of sources. Errors around
+    /// it may know that the request never left.
+    pub(crate) fn found_in(chain: &(dyn Error + 'static), error: &(dyn Error + 'static)) -> Self {
+        let mut failure = Self::meaning_of(error);
+        failure.0.not_sent = is_not_sent(chain);
+        failure
+    }
+
+    /// Creates a failure from the types of a chain of sources, and then from their words.
+    fn meaning_of(error: &(dyn Error + 'static)) -> Self {
         let mut words = String::new();
         let mut next = Some(error);
         while let Some(error) = next {
@@ -135,13 +152,23 @@ pub(crate) fn is_known(error: &(dyn Error + 'static)) -> bool {
     known(error).is_some()
 }
 
+/// Returns whether the request surely never left.
+fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
+    never_sent(error) || iter::successors(Some(error), |&error| error.source()).any(never_left)
+}
+
+#[cfg(not(feature = "reqwest"))]
+fn never_left(_: &(dyn Error + 'static)) -> bool {
+    false
+}
+
 #[cfg(not(feature = "reqwest"))]
 fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     None
 }
 
 #[cfg(feature = "reqwest")]
-use crate::reqwest::known;
+use crate::reqwest::{known, never_left};
 
 /// Converts a timeout. An operation under [`timeout`](resile::ResilienceExt::timeout) then needs no
 /// error type other than `Failure`.

@@ -1,12 +1,13 @@
 //! The settlement of a reservation: usage in parts, estimates and withdrawals.
 
+use std::future::ready;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use resile::observe::{Event, EventKind};
-use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
+use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
-use resile::{Quota, Upstream};
+use resile::{Attempt, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
 
 use super::{NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;
@@ -100,6 +101,43 @@ fn a_withdrawn_attempt_gives_back_what_it_holds() {
     }
 }
 
+/// A refused connection costs the provider nothing. What an earlier request of the attempt has cost
+/// stays taken.
+#[test]
+fn a_failure_before_the_request_gives_the_reservation_back() {
+    let limits = Limits::new().with(Dimension::Input, Limit::of_remaining(900));
+    let refused = Verdict::transient().not_sent();
+    for (charge, verdict, usage, limits, requests, input) in [
+        (Charge::ACTUAL, refused, None, None, 1_000, 1_000),
+        (NOT_REFUNDED, refused.not_again(), None, None, 1_000, 1_000),
+        (RESERVED, Verdict::fatal().not_sent(), None, None, 1_000, 1_000),
+        (Charge::ACTUAL, Verdict::transient(), None, None, 999, 900),
+        // An answer has told of an earlier request.
+        (Charge::ACTUAL, refused, Some(Usage::new().with_input(70)), None, 999, 930),
+        (Charge::ACTUAL, refused, Some(Usage::new().with_output(0)), None, 999, 900),
+        (Charge::ACTUAL, refused, None, Some(limits), 999, 900),
+        // Only the upstream asks for fewer requests.
+        (Charge::ACTUAL, Verdict::overloaded().not_sent(), None, None, 999, 1_000),
+    ] {
+        let timer = ManualTimer::new();
+        let quota = quota().with_charge(charge).with_requests(RATE).with_concurrency(1);
+        let upstream = Upstream::new("refused").with_quota(quota).with_timer(timer);
+        let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+        let mut admission = target.try_admit().unwrap();
+        if let Some(usage) = usage {
+            admission.record(usage);
+        }
+        if let Some(limits) = limits {
+            admission.learn(limits);
+        }
+        admission.settle(&verdict);
+        let levels = [Dimension::Requests, Dimension::Input].map(|of| upstream.quota_level(of));
+        assert_eq!(levels, [Some(requests), Some(input)], "{verdict:?}, {usage:?}, {limits:?}");
+        let quota = upstream.quota().unwrap();
+        assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
+    }
+}
+
 /// The estimates are far above the bursts, and the caller knows neither number.
 #[test]
 fn an_estimate_alone_refuses_no_call() {
@@ -131,5 +169,30 @@ fn an_estimated_input_takes_exactly_the_room() {
         assert_eq!(quota.level_at(Dimension::Tokens, NOW), Some(0), "{charge:?}");
         drop(reservation);
         assert_eq!(levels(&quota), [1_000; 3], "{charge:?}");
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("failed")]
+struct Failed(Verdict);
+
+/// The last attempt of a call within did not send its request, but an earlier one did. So the quota of
+/// the outer attempt keeps the reservation.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_sent_one_of_its_requests_gives_nothing_back() {
+    for (first, input) in [(Verdict::transient(), 900), (Verdict::transient().not_sent(), 1_000)] {
+        let attempts = if first.is_not_sent() { 1 } else { 2 };
+        let classifier = |failed: &Failed| Some(failed.0);
+        let policy = RetryPolicy::new().with_attempts(attempts).with_classifier(classifier);
+        let send = |attempt: Attempt| {
+            let verdict = if attempt.is_first() { first } else { first.not_sent() };
+            ready(Err::<(), _>(Failed(verdict)))
+        };
+        let upstream = Upstream::new("outer").with_quota(quota().with_charge(Charge::ACTUAL));
+        let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+        let call = retry(send, policy, Never);
+        let gave_up = call.through(target, |it: &GaveUp<Failed>| it.verdict()).await.unwrap_err();
+        assert_eq!(gave_up.verdict().unwrap().is_not_sent(), attempts == 1);
+        assert_eq!(upstream.quota_level(Dimension::Input), Some(input));
     }
 }

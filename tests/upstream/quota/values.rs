@@ -250,3 +250,17 @@ async fn a_usage_is_charged_to_the_attempt_that_reported_it() {
     retry(third, policy, Never).on(upstream.at_cost(cost)).await.unwrap();
     assert_eq!(settled.load(Relaxed), 3);
 }
+
+#[test]
+fn the_sum_of_usages_saturates_and_keeps_what_is_unknown() {
+    let [input, output] = [Usage::new().with_input(7), Usage::new().with_output(9)];
+    assert!(Usage::new().plus(Usage::new()).is_empty());
+    assert_eq!(input.plus(output), output.plus(input));
+    assert_eq!(input.plus(output), Usage::new().with_input(7).with_output(9));
+    assert_eq!(input.plus(input), Usage::new().with_input(14));
+    let cached = input.with_cache_reads(2).with_cache_writes(3);
+    assert_eq!(cached.plus(cached).cache_reads(), 4);
+    assert_eq!(cached.plus(cached).cache_writes(), 6);
+    let most = Usage::new().with_input(u64::MAX).with_output(u64::MAX);
+    assert_eq!(most.plus(cached).plus(most).input(), Some(u64::from(u32::MAX)));
+}

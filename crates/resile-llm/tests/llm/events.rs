@@ -75,6 +75,8 @@ fn a_last_event_is_needed_and_may_be_the_last_line() {
         let failure = read(&(": ping\n\n".to_owned() + &framed(events))).1.unwrap();
         assert_eq!((failure.rule(), failure.phase()), (Rule::Truncated, phase), "{events:?}");
         assert!(failure.is_retryable());
+        let words = failure.to_string();
+        assert!(words.ends_with("truncated: the stream ended before its last event"), "{words}");
     }
 }
 

@@ -204,7 +204,12 @@ fn successful_events_are_no_failures() {
 
 #[test]
 fn a_truncated_stream_and_invalid_output_have_their_kinds() {
-    assert_eq!(Failure::truncated(Phase::Preamble).kind(), Kind::Network);
+    let truncated = Failure::truncated(Phase::Preamble);
+    assert_eq!(truncated.kind(), Kind::Network);
+    assert_eq!(
+        truncated.to_string(),
+        "the answer of the provider is truncated: the stream ended before its last event"
+    );
     assert!(!Failure::cancelled().is_retryable());
     assert_eq!(Failure::invalid_output("no JSON").recovery(), Recovery::ReAsk);
 }

@@ -11,11 +11,11 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::quota::{Cost, Dimension, Rate};
+use resile::quota::{Charge, Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 use resile_llm::{self as llm, Failure};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// Starts a server that gives these answers in their order.
 async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {
@@ -92,6 +92,49 @@ async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
     assert_eq!(level_after(answer(529, &[], "overloaded")).await, (false, Some(10_000)));
     // The provider may have charged a request that failed.
     assert_eq!(level_after(answer(500, &[], "oops")).await, (false, Some(9_000)));
+}
+
+/// An address that refuses connections: the port is bound but does not listen.
+fn refusing() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no answer")]
+struct Wrapped(#[source] Failure);
+
+/// The levels of requests and of tokens.
+fn levels(upstream: &Upstream<ManualTimer>) -> [Option<i64>; 2] {
+    [Dimension::Requests, Dimension::Tokens].map(|dimension| upstream.quota_level(dimension))
+}
+
+/// Nothing was sent, so the next attempt has the whole burst again.
+#[tokio::test]
+async fn a_refused_connection_keeps_nothing_of_the_quota() {
+    let (_socket, address) = refusing();
+    let client = &reqwest::Client::builder().no_proxy().build().unwrap();
+    let policy = RetryPolicy::none().with_classifier(llm::Classifier::new());
+    let cost = Cost::input(700).with_max_output(300);
+    for charge in [Charge::ACTUAL, llm::charge::OPENAI, llm::charge::BEDROCK] {
+        let quota = Quota::new().with_tokens(Rate::per_minute(1_500)).with_charge(charge);
+        let quota = quota.with_requests(Rate::per_minute(5));
+        let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
+        let full = levels(&upstream);
+        let plain = retry(|_| ask(client, address), policy, Never);
+        plain.on(upstream.at_cost(cost)).await.unwrap_err();
+        assert_eq!(levels(&upstream), full, "{charge:?}");
+        // An error type of one's own names its source.
+        let wrapped = async |_| ask(client, address).await.map_err(Wrapped);
+        let wrapped = retry(wrapped, policy, Never).on(upstream.at_cost(cost));
+        wrapped.await.unwrap_err();
+        assert_eq!(levels(&upstream), full, "{charge:?}");
+        let raw = async |_| client.get(format!("http://{address}/")).send().await;
+        retry(raw, policy, Never).on(upstream.at_cost(cost)).await.unwrap_err();
+        assert_eq!(levels(&upstream), full, "{charge:?}");
+    }
 }
 
 /// Starts a task that advances the clock to the end of the next sleep, whenever a call sleeps.

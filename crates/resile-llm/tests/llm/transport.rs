@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use resile::{Classify, Jitter};
+use resile::{Classify, Health, Jitter, Verdict};
 use resile_llm::{self as llm, Classifier, Failure, Kind, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -34,6 +34,48 @@ fn an_error_of_a_socket_is_a_failure_of_the_network() {
     assert_eq!(failure.kind(), Kind::Timeout);
     let failure = Failure::from(io::Error::new(ErrorKind::PermissionDenied, "zzz"));
     assert_eq!(failure.rule().to_string(), "transport: unknown");
+}
+
+/// An error of a connector, whose words alone say that there was no connection.
+#[derive(Debug, thiserror::Error)]
+#[error("client error (Connect)")]
+struct Connector(#[source] io::Error);
+
+#[test]
+fn only_a_request_that_surely_never_left_is_not_sent() {
+    let of = |kind: ErrorKind| Failure::from(io::Error::from(kind));
+    assert!(of(ErrorKind::ConnectionRefused).is_not_sent());
+    assert!(of(ErrorKind::AddrNotAvailable).is_not_sent());
+    for doubt in [ErrorKind::ConnectionReset, ErrorKind::TimedOut, ErrorKind::HostUnreachable] {
+        assert!(!of(doubt).is_not_sent(), "{doubt}");
+        assert!(!of(doubt).verdict().is_not_sent(), "{doubt}");
+        // The connector around the error knows.
+        let error = Connector(doubt.into());
+        assert!(Failure::from_transport(&error).is_not_sent(), "{doubt}");
+        assert!(Failure::find_in_error(&error).unwrap().is_not_sent(), "{doubt}");
+        assert!(Classifier::new().classify(&error).unwrap().is_not_sent(), "{doubt}");
+    }
+    let words = "error trying to connect: connection refused";
+    for failure in [
+        Failure::from_error_text(words),
+        Failure::from_transport(&io::Error::other("connection refused")),
+        Failure::from_text(503, words),
+        Failure::truncated(llm::Phase::Preamble),
+        Failure::cancelled(),
+    ] {
+        assert!(!failure.is_not_sent(), "{failure:?}");
+    }
+}
+
+/// The provider has no part in it, so a breaker learns nothing.
+#[tokio::test]
+async fn a_request_that_cannot_be_built_was_not_sent() {
+    let request = reqwest::Client::new().get("http://model/").header("no name", "");
+    let failure = Failure::from(request.send().await.unwrap_err());
+    assert_eq!((failure.kind(), failure.is_not_sent()), (Kind::InvalidRequest, true));
+    let verdict = failure.verdict();
+    assert_eq!(verdict, Verdict::fatal().not_sent());
+    assert_eq!(verdict.health(), Health::Unknown);
 }
 
 /// Starts a server that sends these bytes for each request and closes the connection.
