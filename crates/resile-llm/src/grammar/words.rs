@@ -125,10 +125,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         PLAN,
         "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
     ),
-    (
-        PROMPT,
-        "prompt|input|question|context|conversation|history|text|transcript|输入|上下文",
-    ),
+    (PROMPT, "prompt|input|question|context|conversation|history|text|transcript|输入|上下文"),
     (LONGER, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
