@@ -92,7 +92,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         LONG,
-        "week|month|7-day|7 day|seven-day|billing cycle|billing period|每周|本周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
+        "week|month|7-day|7 day|seven-day|billing cycle|billing period|周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
     ),
     (
         ALLOWANCE,
@@ -120,7 +120,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     // Who owes money or must pay in has none left.
     (MONEY | LACK, "overdue |top up|top-up"),
-    (CAP, "spend|budget|cost limit|billing limit"),
+    (CAP, "spend|budget|cost limit|billing limit|消费"),
     (
         PLAN,
         "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
