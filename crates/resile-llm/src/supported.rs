@@ -16,7 +16,7 @@ use crate::{codes, grammar, phrases};
 /// The tables, each with the largest number of its rules with one case and without a case. Documented
 /// codes and phrases do not count. The numbers may only fall.
 const LARGEST: [(&str, usize, usize); 4] =
-    [("code", 14, 133), ("phrase", 38, 752), ("stem", 11, 77), ("word", 42, 313)];
+    [("code", 14, 133), ("phrase", 38, 751), ("stem", 11, 77), ("word", 42, 313)];
 
 #[test]
 fn a_second_case_supports_each_supported_rule() {
