@@ -13,10 +13,11 @@ use crate::left_out::{cases, corpus, is_documented, support};
 use crate::trial::Name;
 use crate::{codes, grammar, phrases};
 
-/// The tables, each with the largest number of its rules with one case and without a case. Documented
-/// codes and phrases do not count. The numbers may only fall.
+/// The tables, each with the largest number of its rules with fewer than two cases and without a case.
+/// Documented codes and phrases do not count. The numbers may only fall, while a rule without a case may
+/// get its first one.
 const LARGEST: [(&str, usize, usize); 4] =
-    [("code", 13, 130), ("phrase", 35, 756), ("stem", 8, 71), ("word", 53, 335)];
+    [("code", 143, 130), ("phrase", 784, 747), ("stem", 78, 71), ("word", 340, 303)];
 
 #[test]
 fn a_second_case_supports_each_supported_rule() {
@@ -54,7 +55,7 @@ fn a_second_case_supports_each_supported_rule() {
     }
     if !is_told {
         let is_within = |(count, largest): (&(_, usize, usize), &(_, usize, usize))| {
-            count.1 <= largest.1 && count.2 <= largest.2
+            count.1 + count.2 <= largest.1 && count.2 <= largest.2
         };
         let are_within = counts.iter().zip(&LARGEST).all(is_within);
         assert!(are_within, "{counts:?} for at most {LARGEST:?}");

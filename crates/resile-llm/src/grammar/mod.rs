@@ -84,6 +84,8 @@ pub(crate) fn read_each(
     let all = places.iter().fold(0, |all, place| all | meaning(place));
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
+    #[cfg(test)]
+    let mut about_rate: Vec<&Place> = Vec::new();
     let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
         let counts = |place: &&Place| {
@@ -96,8 +98,16 @@ pub(crate) fn read_each(
         if has(said, TODAY | USED) && said & (RATE | LOAD) == 0 {
             said |= DAY;
         }
-        is_rate |= has(said, RATE | USED | ALLOWANCE);
-        is_minute |= said & MINUTE != 0 && said & ALLOWANCE != 0;
+        let is_about_rate = has(said, RATE | USED | ALLOWANCE);
+        let is_about_minute = has(said, MINUTE | ALLOWANCE);
+        is_rate |= is_about_rate;
+        is_minute |= is_about_minute;
+        #[cfg(test)]
+        if is_about_rate || is_about_minute {
+            let is_meant =
+                |place: &&Place| meaning(place) & (RATE | MINUTE | USED | ALLOWANCE) != 0;
+            about_rate.extend(statement.iter().filter(is_meant));
+        }
         let text = || {
             let start = statement.first().map_or(0, |place| place.start);
             message.get(start..stop(message, start)).unwrap_or_default()
@@ -126,6 +136,10 @@ pub(crate) fn read_each(
             None
         };
         if let Some(rate) = rate {
+            #[cfg(test)]
+            for place in about_rate {
+                note(place, rate.kind);
+            }
             each(rate, 0..0);
         }
         reading.other = reading.other.or(rate);

@@ -82,17 +82,16 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
     ),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
-    (LONG | ALLOWANCE, "week limit"),
     // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
     (
         DAY,
         "per day|per-day|/day|daily|day |24 hours|24-hour|rpd|tpd|for the day|\
-         每日|每天|当日|当天|日调用|日配额|日限|1日|日あたり|일일|하루",
+         每日|每天|当日|当天|日配额|日限|1日|日あたり|일일|하루",
     ),
     (
         LONG,
-        "week|month|7-day|7 day|seven-day|billing cycle|billing period|每周|本周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
+        "week|month|7-day|7 day|seven-day|billing cycle|billing period|周|每月|本月|当月|月度|今月|毎月|월간|이번 달",
     ),
     (
         ALLOWANCE,
@@ -109,24 +108,23 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
-    (OFFER, "unlock|upgrade|increase|to get|get more|higher|raise|up to |learn more"),
+    (OFFER, "unlock|upgrade|increase|get more|higher|up to |learn more"),
     (
         MONEY,
         "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
     ),
     (
         LACK,
-        "insufficient|not enough|too low|is low|negative|overdue|past due|no credit|not have|t have|zero|unpaid|declined|have no |has no |require|top up|top-up|not sufficient|欠费|不足|充值|预扣费",
+        "insufficient|not enough|too low|is low|negative|overdue|past due|no credit|not have|t have|zero|unpaid|declined|have no |has no |require|not sufficient|欠费|不足|充值|预扣费",
     ),
-    (CAP, "spend|budget|cost limit|billing limit"),
+    // Who owes money or must pay in has none left.
+    (MONEY | LACK, "overdue |top up|top-up"),
+    (CAP, "spend|budget|cost limit|billing limit|消费"),
     (
         PLAN,
-        "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐|资源包",
+        "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
     ),
-    (
-        PROMPT,
-        "prompt|input|question|context|conversation|history|text too|text is too|transcript|输入|上下文",
-    ),
+    (PROMPT, "prompt|input|question|context|conversation|history|text|transcript|输入|上下文"),
     (LONGER, "too large|too big"),
     (LONGER | MEASURE, "too long|overlong|过长|超长|overflow"),
     (
@@ -144,10 +142,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     ),
     (
         UNSAFE,
-        "unsafe|to safety|for safety|of safety|inappropriate|sensitive word|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|sensitive data|sensitive topic|new sensitive\
+        "unsafe|to safety|for safety|of safety|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|sensitive data|sensitive topic|new sensitive\
          |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
-    (MATTER | UNSAFE, "guardrail"),
+    (MATTER | UNSAFE, "guardrail|sensitive word"),
     (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
@@ -177,7 +175,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
     (
         LOAD,
-        "capacity|overload|busy|high demand|peak load|high load|heavy load|high traffic|saturat|congest\
+        "capacity|overload|busy|high demand|high load|heavy load|high traffic|saturat|congest\
          |繁忙|饱和|拥挤|负载|过载|混雑|過負荷|高負荷|과부하|혼잡",
     ),
     (MODEL, "model|engine|deployment|模型|モデル|모델"),
