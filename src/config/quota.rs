@@ -69,7 +69,7 @@ settings! {
             => |charge, reserves| charge.with_maximum_reserved(reserves),
         "refund": FlagVisitor => |charge, refunds| charge.with_refund(refunds),
         "default_maximum": IntegerVisitor::from_0
-            => |charge, tokens| charge.with_default_maximum(tokens),
+            => |charge, tokens| charge.with_default_maximum(tokens.into()),
         "output_weight": NumberVisitor::weight
             => |charge, weight| charge.with_output_weight(weight),
         "cache_read_weight": NumberVisitor::weight

@@ -48,7 +48,7 @@ fn parse(text: &str) -> Option<Rate> {
     if !is_number {
         return None;
     }
-    let count = count.replace('_', "").parse().ok().filter(|count| *count > 0)?;
+    let count = count.replace('_', "").parse::<u32>().ok().filter(|count| *count > 0)?.into();
     Some(match unit.trim() {
         "s" | "sec" | "second" => Rate::per_second(count),
         "m" | "min" | "minute" => Rate::per_minute(count),
@@ -90,7 +90,7 @@ impl Settings for RateSettings {
             let right = format!("{} to be a duration above 0", found.at("per"));
             return Err(E::invalid_value(Unexpected::Str("0s"), &right.as_str()));
         }
-        let rate = Rate::new(count, per);
-        Ok(self.burst.map_or(rate, |burst| rate.with_burst(burst)))
+        let rate = Rate::new(count.into(), per);
+        Ok(self.burst.map_or(rate, |burst| rate.with_burst(burst.into())))
     }
 }

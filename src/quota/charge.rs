@@ -1,3 +1,5 @@
+use super::rate::saturated;
+
 /// The rule by which a provider charges a call to a quota of tokens.
 ///
 /// A quota follows the provider's own count only if it charges as the provider does. The rule is
@@ -63,9 +65,10 @@ impl Charge {
     }
 
     /// Sets the most output of a request that does not limit its output. Without
-    /// [`with_maximum_reserved`](Self::with_maximum_reserved) the number has no effect.
-    pub const fn with_default_maximum(mut self, tokens: u32) -> Self {
-        self.default_maximum = tokens;
+    /// [`with_maximum_reserved`](Self::with_maximum_reserved) the number has no effect. The largest
+    /// number is 4,294,967,295.
+    pub const fn with_default_maximum(mut self, tokens: u64) -> Self {
+        self.default_maximum = saturated(tokens);
         self
     }
 

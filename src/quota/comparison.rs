@@ -184,7 +184,7 @@ mod tests {
             (count, nanos) in (any::<u32>(), any::<u64>()),
             reports in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), 0..4_u8), 1..9),
         ) {
-            let (rate, mut comparison) = (Rate::new(count, Duration::from_nanos(nanos)), Comparison::new());
+            let (rate, mut comparison) = (Rate::new(u64::from(count), Duration::from_nanos(nanos)), Comparison::new());
             for (now, (limit, window, reset, which)) in (0..).zip(reports) {
                 let of = |bit, seconds| (which & bit > 0).then(|| Duration::from_secs(seconds));
                 let limit = Limit { reset: of(1, reset), ..Limit::of(limit, of(2, window)) };

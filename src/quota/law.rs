@@ -268,7 +268,7 @@ mod tests {
 
     fn rate() -> impl Strategy<Value = Rate> {
         (1_u32.., 1_u64.., 0_u32..).prop_map(|(count, nanos, burst)| {
-            Rate::new(count, Duration::from_nanos(nanos)).with_burst(burst)
+            Rate::new(u64::from(count), Duration::from_nanos(nanos)).with_burst(u64::from(burst))
         })
     }
 

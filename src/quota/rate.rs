@@ -41,10 +41,17 @@ const LONGEST: u64 = 1 << 61;
 /// The largest burst. A [saturated](super::reserved) cost is above every burst.
 const LARGEST_BURST: u32 = (1 << 28) - 2;
 
+/// Returns the number, and that of the largest count for a larger one.
+#[expect(clippy::cast_possible_truncation, reason = "compared before")]
+pub(super) const fn saturated(units: u64) -> u32 {
+    if units > u32::MAX as u64 { u32::MAX } else { units as u32 }
+}
+
 impl Rate {
     /// Creates a rate of `count` units per `period`. With a count of 0 nothing refills, and no
-    /// cost fits. A period of zero counts as one nanosecond.
-    pub const fn new(count: u32, period: Duration) -> Self {
+    /// cost fits. The largest count is 4,294,967,295. A period of zero counts as one nanosecond.
+    pub const fn new(count: u64, period: Duration) -> Self {
+        let count = saturated(count);
         let whole = nanos(period);
         let per_unit = if count == 0 { LONGEST } else { whole.div_ceil(count as u64) };
         let per_unit = if per_unit == 0 {
@@ -54,32 +61,33 @@ impl Rate {
         } else {
             per_unit
         };
-        Self { count, burst: 0, period, per_unit }.with_burst(count)
+        Self { count, burst: 0, period, per_unit }.with_burst(count as u64)
     }
 
     /// Creates a rate of `count` units per second.
-    pub const fn per_second(count: u32) -> Self {
+    pub const fn per_second(count: u64) -> Self {
         Self::new(count, Duration::from_secs(1))
     }
 
     /// Creates a rate of `count` units per minute.
-    pub const fn per_minute(count: u32) -> Self {
+    pub const fn per_minute(count: u64) -> Self {
         Self::new(count, Duration::from_secs(60))
     }
 
     /// Creates a rate of `count` units per hour.
-    pub const fn per_hour(count: u32) -> Self {
+    pub const fn per_hour(count: u64) -> Self {
         Self::new(count, Duration::from_secs(60 * 60))
     }
 
     /// Creates a rate of `count` units per day.
-    pub const fn per_day(count: u32) -> Self {
+    pub const fn per_day(count: u64) -> Self {
         Self::new(count, Duration::from_secs(24 * 60 * 60))
     }
 
     /// Sets the number of units that may be used at once after a pause. With 0 no cost fits. A
     /// rate with a count of 0 has a burst of 0. The largest burst is 268,435,454.
-    pub const fn with_burst(mut self, burst: u32) -> Self {
+    pub const fn with_burst(mut self, burst: u64) -> Self {
+        let burst = saturated(burst);
         self.burst = if self.count == 0 {
             0
         } else if burst > LARGEST_BURST {
@@ -113,7 +121,8 @@ impl Rate {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub(super) fn scaled(&self, share: f64) -> Self {
         let of = |units: u32| ((f64::from(units) * share).round() as u32).max(1.min(units));
-        Self::new(of(self.count), self.period).with_burst(of(self.burst).min(self.burst))
+        let burst = of(self.burst).min(self.burst);
+        Self::new(of(self.count).into(), self.period).with_burst(burst.into())
     }
 
     /// Returns the time in which `units` refill, in nanoseconds.

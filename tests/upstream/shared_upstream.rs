@@ -16,7 +16,7 @@ const BURST: u32 = 10;
 const UNIT: i128 = 1 << 29;
 /// The most units of a lease, and of a debt: 73 years.
 const MOST: i128 = (1 << 61) / UNIT;
-const RATE: Rate = Rate::new(1, Duration::from_nanos(1 << 29)).with_burst(BURST);
+const RATE: Rate = Rate::new(1, Duration::from_nanos(1 << 29)).with_burst(BURST as u64);
 
 type Host = Upstream<ManualTimer>;
 type Held<'a> = Admission<AtCost<'static, &'a Host>>;
@@ -251,7 +251,7 @@ proptest! {
         (after, low, by) in any::<(Duration, u64, Duration)>(),
     ) {
         let timer = ManualTimer::new();
-        let quota = Quota::new().with_tokens(Rate::new(count, period));
+        let quota = Quota::new().with_tokens(Rate::new(u64::from(count), period));
         let host = Upstream::new("model").with_quota(quota).with_timer(timer.clone());
         let shared = host.share().unwrap();
         for change in changes {
@@ -264,7 +264,7 @@ proptest! {
         let before = host.quota_level(Dimension::Tokens).unwrap();
         drop(shared);
         let after = host.quota_level(Dimension::Tokens).unwrap();
-        let full = Upstream::new("full").with_quota(Quota::new().with_tokens(Rate::new(count, period)));
+        let full = Upstream::new("full").with_quota(Quota::new().with_tokens(Rate::new(u64::from(count), period)));
         let full = full.with_timer(ManualTimer::new()).quota_level(Dimension::Tokens).unwrap();
         prop_assert!(after.abs_diff(before.min(full)) <= 1, "{before} and {after} of {full}");
     }

@@ -18,7 +18,7 @@ const BURST: u32 = 10;
 type Host = Upstream<ManualTimer>;
 
 fn host(timer: &ManualTimer) -> Host {
-    let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(BURST));
+    let quota = Quota::new().with_tokens(Rate::per_second(1).with_burst(u64::from(BURST)));
     Upstream::new("model").with_quota(quota).with_timer(timer.clone()).with_observer(&())
 }
 

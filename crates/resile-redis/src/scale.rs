@@ -95,7 +95,7 @@ mod tests {
             millis in 1_u64..100_000_000,
             burst in 1_u32..1 << 28,
         ) {
-            let rate = Rate::new(count, Duration::from_millis(millis)).with_burst(burst);
+            let rate = Rate::new(u64::from(count), Duration::from_millis(millis)).with_burst(u64::from(burst));
             let scale = Scale::of_rate(&rate);
             prop_assert!(scale.capacity <= 1 << 52);
             prop_assert!(scale.most >= i64::from(rate.burst()));

@@ -81,7 +81,7 @@ impl Crew {
 }
 
 fn limited() -> Upstream {
-    let rate = Rate::per_second(LIMIT).with_burst(BURST);
+    let rate = Rate::per_second(u64::from(LIMIT)).with_burst(u64::from(BURST));
     Upstream::new("model").with_quota(Quota::new().with_requests(rate))
 }
 

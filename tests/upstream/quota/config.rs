@@ -111,7 +111,7 @@ fn an_error_names_the_setting_its_value_and_the_accepted_values() {
 }
 
 /// A unit of the short form of a rate.
-type Unit = (&'static str, fn(u32) -> Rate);
+type Unit = (&'static str, fn(u64) -> Rate);
 
 const UNITS: [Unit; 10] = [
     ("s", Rate::per_second),
@@ -153,7 +153,7 @@ proptest! {
             format!("{count} per {name}"),
         ] {
             let quota = read(&format!(r#"{{ "{}": "{text}" }}"#, dimension.as_str()));
-            prop_assert_eq!(quota.unwrap().rate(dimension), Some(rate(count)), "{}", text);
+            prop_assert_eq!(quota.unwrap().rate(dimension), Some(rate(u64::from(count))), "{}", text);
         }
     }
 

@@ -27,7 +27,7 @@ fn a_rate_of_zero_and_a_burst_of_zero_admit_nothing_and_say_so() {
 
 #[test]
 fn a_cost_of_zero_tokens_always_fits_and_the_largest_never_does() {
-    let rate = Rate::per_second(u32::MAX).with_burst(u32::MAX);
+    let rate = Rate::per_second(u64::from(u32::MAX)).with_burst(u64::from(u32::MAX));
     let tokens = || Quota::new().with_tokens(rate).with_input(rate).with_output(rate);
     let quota = ByHand::new(tokens());
     let nothing = Cost::input(0).with_max_output(0);
@@ -92,7 +92,7 @@ fn a_clock_that_stands_jumps_or_goes_back_gives_no_free_units() {
 
 #[test]
 fn the_largest_numbers_are_the_documented_ones() {
-    let rate = Rate::per_second(u32::MAX);
+    let rate = Rate::per_second(u64::from(u32::MAX));
     assert_eq!((rate.burst(), rate.with_burst(268_435_453).burst()), (268_435_454, 268_435_453));
     for (given, kept) in
         [(16_777_214, 16_777_214), (16_777_215, 16_777_215), (u64::MAX, 16_777_215)]
@@ -143,7 +143,7 @@ fn a_refund_takes_nothing_from_a_call_with_an_earlier_clock() {
 fn extreme_periods_and_limits_are_accepted() {
     for period in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
         for count in [1, 7, u32::MAX] {
-            let quota = ByHand::new(Quota::new().with_tokens(Rate::new(count, period)));
+            let quota = ByHand::new(Quota::new().with_tokens(Rate::new(u64::from(count), period)));
             let mut reservation = quota.try_reserve(Cost::input(1), NOW).unwrap();
             let limit = Limit::of_remaining(u64::MAX);
             reservation.learn(&Limits::new().with(Dimension::Tokens, limit), NOW);

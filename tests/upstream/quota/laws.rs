@@ -70,12 +70,12 @@ fn rate() -> impl Strategy<Value = Rate> {
     ];
     let burst = proptest::option::of(prop_oneof![0..20_u32, 0..5_000_u32, Just(u32::MAX)]);
     (count, nanos, burst).prop_map(|(count, nanos, burst)| {
-        let rate = Rate::new(count, Duration::from_nanos(nanos));
-        let rate = burst.map_or(rate, |burst| rate.with_burst(burst));
+        let rate = Rate::new(u64::from(count), Duration::from_nanos(nanos));
+        let rate = burst.map_or(rate, |burst| rate.with_burst(u64::from(burst)));
         // The model has no limit of the time in which a burst refills.
         let per_unit = nanos.div_ceil(count.into()).max(1);
         let most = u32::try_from((1 << 50) / per_unit).unwrap_or(u32::MAX);
-        if rate.burst() > most { rate.with_burst(most) } else { rate }
+        if rate.burst() > most { rate.with_burst(u64::from(most)) } else { rate }
     })
 }
 

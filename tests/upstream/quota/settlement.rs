@@ -7,7 +7,9 @@ use std::time::Duration;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
-use resile::{Attempt, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
+use resile::{
+    Attempt, Backoff, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry,
+};
 
 use super::{NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;
@@ -183,7 +185,8 @@ async fn a_call_that_sent_one_of_its_requests_gives_nothing_back() {
     for (first, input) in [(Verdict::transient(), 900), (Verdict::transient().not_sent(), 1_000)] {
         let attempts = if first.is_not_sent() { 1 } else { 2 };
         let classifier = |failed: &Failed| Some(failed.0);
-        let policy = RetryPolicy::new().with_attempts(attempts).with_classifier(classifier);
+        let policy = RetryPolicy::new().with_attempts(attempts).with_backoff(Backoff::none());
+        let policy = policy.with_classifier(classifier);
         let send = |attempt: Attempt| {
             let verdict = if attempt.is_first() { first } else { first.not_sent() };
             ready(Err::<(), _>(Failed(verdict)))

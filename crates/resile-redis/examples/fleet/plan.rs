@@ -67,7 +67,7 @@ impl Scheme {
             Self::Split => LIMIT / PROCESSES as u32,
             Self::Alone | Self::Fleet | Self::Outage => LIMIT,
         };
-        Rate::per_second(count).with_burst(count / 10)
+        Rate::per_second(count as u64).with_burst((count / 10) as u64)
     }
 }
 

@@ -45,8 +45,8 @@ fn is_exact(counts: &[f64], rate: &Rate) {
 /// Equal processes get equal parts of a limit, however their calls come.
 #[test]
 fn equals_get_equal_parts() {
-    for (per_second, burst) in [(20, 20), (40, 40), (40, 4), (200, 20), (1_000, 1_000)] {
-        let rate = Rate::per_second(per_second).with_burst(burst);
+    for (per_second, burst) in [(20_u32, 20), (40, 40), (40, 4), (200, 20), (1_000, 1_000)] {
+        let rate = Rate::per_second(per_second.into()).with_burst(burst);
         for members in [4_u32, 12] {
             let open = Calls::Open(2.0 * f64::from(per_second) / f64::from(members));
             let guide = (per_second <= 10 * members).then_some(GUIDE);
@@ -142,7 +142,7 @@ proptest! {
         open in prop::collection::vec((1.0_f64..200.0, 1_u32..5), 1..6),
         loops in prop::collection::vec(1_u32..5, 0..4),
     ) {
-        let rate = Rate::per_second(per_second).with_burst(burst);
+        let rate = Rate::per_second(u64::from(per_second)).with_burst(u64::from(burst));
         let calls = open.iter().map(|(rate, weight)| (Calls::Open(*rate), *weight));
         let calls: Vec<_> = calls.chain(loops.iter().map(|weight| (LOOPS, *weight))).collect();
         let demands: Vec<_> = open.iter().map(|(rate, weight)| (*rate, f64::from(*weight)))

@@ -66,7 +66,7 @@ proptest! {
     ) {
         let calls = Calls::Loops { callers, pause: Duration::ZERO };
         let [before, outage] = [before, outage].map(|millis| Duration::from_millis(millis / 2 * 2));
-        let rate = Rate::per_second(per_second).with_burst(burst);
+        let rate = Rate::per_second(u64::from(per_second)).with_burst(u64::from(burst));
         let (excess, had) = excess(rate, members, calls, before, outage);
         let slack = 0.25 * f64::from(per_second) + members as f64;
         prop_assert!(excess <= had + slack, "{} of {}", excess, had);

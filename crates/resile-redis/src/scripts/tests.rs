@@ -193,7 +193,7 @@ fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeReq
 /// Reports of two or three members on limits of few sizes, so that they are often equal.
 fn report(number: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = Report> {
     let rate = (1_u32..4, 1_u64..3, 1_u32..3).prop_map(|(count, seconds, burst)| {
-        Rate::new(count, Duration::from_secs(seconds)).with_burst(burst)
+        Rate::new(u64::from(count), Duration::from_secs(seconds)).with_burst(u64::from(burst))
     });
     let own = prop_oneof![2 => select(&[1.0, 2.0, 2.000_001, 3.0][..]), 1 => number.clone()];
     let change = prop_oneof![2 => Just(0.0), 2 => -1.0..0.5, 1 => number.clone()];

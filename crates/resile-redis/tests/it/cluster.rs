@@ -139,7 +139,7 @@ impl Cluster {
 }
 
 pub(crate) fn upstream(name: &'static str) -> Upstream {
-    let rate = Rate::per_second(LIMIT).with_burst(BURST);
+    let rate = Rate::per_second(u64::from(LIMIT)).with_burst(u64::from(BURST));
     Upstream::new(name).with_quota(Quota::new().with_requests(rate)).with_cooldown(Cooldown::new())
 }
 

@@ -69,8 +69,10 @@ const WINDOW: Duration = Duration::from_secs(10);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes two minutes"]
 async fn fleets_of_many_sizes_use_a_limit_in_equal_parts() {
-    let second = |per_second: u32| Rate::per_second(per_second).with_burst(per_second / 5);
-    let minute = |count: u32| Rate::per_minute(count).with_burst(count / 300);
+    let second = |per_second: u32| {
+        Rate::per_second(u64::from(per_second)).with_burst(u64::from(per_second / 5))
+    };
+    let minute = |count: u32| Rate::per_minute(u64::from(count)).with_burst(u64::from(count / 300));
     for (name, rate, per_second) in
         [("200 a second", second(200), 200.0), ("6,000 a minute", minute(6_000), 100.0)]
     {

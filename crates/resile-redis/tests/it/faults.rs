@@ -133,7 +133,7 @@ async fn a_limit_that_is_used_up_stays_used_up_after_an_outage() {
 async fn used_up(name: &'static str, is_killed: bool) {
     const CALLERS: usize = 100;
     let upstream = || {
-        let rate = Rate::per_minute(60 * LIMIT).with_burst(4 * LIMIT);
+        let rate = Rate::per_minute(u64::from(60 * LIMIT)).with_burst(u64::from(4 * LIMIT));
         Upstream::new("shared").with_quota(Quota::new().with_requests(rate))
     };
     let scene = Scene::with(name, &[], 1, upstream, |fleet| fleet).await;

@@ -47,7 +47,9 @@ fn join(fleets: &[Fleet], numbers: Range<u32>) -> Vec<Mate> {
         Upstream::named(format!("tenant-{number}"))
             .with_budget(Budget::new())
             .with_cooldown(Cooldown::new())
-            .with_quota(Quota::new().with_requests(Rate::per_minute(600).with_burst(BURST)))
+            .with_quota(
+                Quota::new().with_requests(Rate::per_minute(600).with_burst(u64::from(BURST))),
+            )
     };
     let places = numbers.flat_map(|number| fleets.iter().map(move |fleet| (fleet, number)));
     places.map(|(fleet, number)| Mate::join(fleet, upstream(number))).collect()

@@ -33,8 +33,8 @@ async fn all_members_take_a_limit_that_is_set_while_they_run() {
         let to = load.now();
         load.times().between(from, to).count() / to.saturating_sub(from).as_secs_f64()
     };
-    for limit in [400, 50] {
-        set(Some(Rate::per_second(limit).with_burst(limit / 5))).await.unwrap();
+    for limit in [400_u32, 50] {
+        set(Some(Rate::per_second(limit.into()).with_burst(u64::from(limit / 5)))).await.unwrap();
         let calls = used(&load).await;
         println!("{calls:.0} calls a second at {limit}");
         assert!((0.9..1.1).contains(&(calls / f64::from(limit))), "{calls} at {limit}");

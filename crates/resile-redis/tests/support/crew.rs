@@ -75,7 +75,7 @@ pub(crate) async fn until(
 
 /// An upstream with a quota of requests.
 pub(crate) fn limited(per_second: u32, burst: u32) -> Upstream {
-    let rate = Rate::per_second(per_second).with_burst(burst);
+    let rate = Rate::per_second(u64::from(per_second)).with_burst(u64::from(burst));
     Upstream::new("shared").with_quota(Quota::new().with_requests(rate))
 }
 

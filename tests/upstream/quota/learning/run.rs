@@ -96,8 +96,8 @@ struct Refused(Option<Duration>);
 
 /// Runs a world for so many seconds of virtual time.
 pub(super) async fn run(world: &World, seconds: u64) -> Record {
-    let rate = Rate::new(world.configured, world.period);
-    let rate = world.burst.map_or(rate, |burst| rate.with_burst(burst));
+    let rate = Rate::new(u64::from(world.configured), world.period);
+    let rate = world.burst.map_or(rate, |burst| rate.with_burst(u64::from(burst)));
     let record = Arc::new(Mutex::new(Record::default()));
     let began = Instant::now();
     let observer = {
