@@ -17,7 +17,9 @@ use std::time::Duration;
 /// longer. This repeats until the upstream accepts the pace, or until the hold counts as thirty-two
 /// times its longest hint. During the release a waiting call asks about sixteen times whether it
 /// may go. Each answer is random, so the calls leave evenly over the rest of the release. A call
-/// that arrives during the release does the same.
+/// that arrives during the release does the same. A call whose deadline comes before the end of the
+/// release draws its place when it first asks: behind its deadline it ends at once, and otherwise it
+/// leaves before its deadline.
 ///
 /// The program `lab/storm` models a fleet at a rate limit: 100 processes with 100 agents each, and
 /// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100 calls
@@ -153,16 +155,19 @@ impl Cooldown {
         self.remaining(now).or_else(|| (!self.is_free()).then_some(Duration::ZERO))
     }
 
-    /// Returns the wait of a call that arrives at `now`. The call must ask again after the wait.
-    /// With `None` the call may go.
+    /// Returns the wait of a call that asks at `now` and ends at `ends_at`. The call must ask again after
+    /// the wait, and ends with a wait up to its end. With `None` it may go. A call is new if it asks for
+    /// the first time.
     #[cold]
     #[inline(never)] // keeps this out of the code of calls without a hold
     pub(crate) fn wait(
         &self,
         now: u64,
+        ends_at: u64,
+        is_new: bool,
         draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Option<Duration> {
-        self.gate.wait(now, draw)
+        self.gate.wait_within(now, ends_at, is_new, draw)
     }
 }
 

@@ -172,6 +172,43 @@ impl Gate {
         Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
     }
 
+    /// Returns the wait like [`wait`](Self::wait), of a call that ends at `ends_at`. A wait up to this
+    /// end ends the call.
+    ///
+    /// If the release ends later, the place of the call in it may be behind the end of the call. The
+    /// place is drawn when the call is `new`, so such a call ends at once, and the others leave before
+    /// their ends. Thus as many calls leave at each time as without ends, and none waits in vain.
+    pub(super) fn wait_within(
+        &self,
+        now: u64,
+        ends_at: u64,
+        is_new: bool,
+        mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<Duration> {
+        // Acquire, because `spread` reads `since` (invariant 2).
+        let until = self.until.load(Ordering::Acquire);
+        let spread = self.spread(until);
+        let (start, released_at) = (until.max(now), until.saturating_add(spread));
+        if until == 0 || ends_at <= start || ends_at >= released_at {
+            return self.wait(now, draw);
+        }
+        let (before, left) = (start - now, ends_at - start);
+        if is_new {
+            let place = draw(0..=released_at - start - 1);
+            if place >= left {
+                return Some(Duration::from_nanos(before.saturating_add(place)));
+            }
+        }
+        let turn = (spread / TURNS).min(left - 1);
+        if before > 0 {
+            return Some(Duration::from_nanos(before + draw(0..=turn)));
+        }
+        if draw(0..=left - 1) <= turn {
+            return None;
+        }
+        Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left - 1)))
+    }
+
     /// Saves the next caller a reading of the clock, but fails if a hold was added meanwhile.
     fn clear(&self, until: u64) {
         let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);

@@ -77,7 +77,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let cooldown = parts.cooldown.as_ref().filter(|it| !is_in_line && !it.is_free());
         if let Some(cooldown) = cooldown {
             let now = now.unwrap_or_else(|| owned.now());
-            if let Some(delay) = cooldown.wait(now, |range| owned.draw_within(range)) {
+            let is_new = self.progress.refuser() != Some(Refuser::Cooldown);
+            let draw = |range| owned.draw_within(range);
+            if let Some(delay) = cooldown.wait(now, ends_at, is_new, draw) {
                 release(mem::take(held), parts, &self.target.demand());
                 return Admit::Hold(delay);
             }

@@ -132,6 +132,39 @@ async fn a_hold_that_does_not_fit_the_deadline_ends_the_call_at_once() {
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
+/// The deadlines come within the release. As many calls leave before them as without deadlines, and the
+/// others end when they first ask and not at their deadlines.
+#[tokio::test(start_paused = true)]
+async fn no_call_waits_in_a_release_for_its_deadline() {
+    for arrives in [SECOND, 45 * SECOND] {
+        let (mut left, mut ended) = (0, 0);
+        for seed in 0..400 {
+            let upstream = Upstream::new("held").with_cooldown(Cooldown::new()).with_seed(seed);
+            upstream.hold(40 * SECOND); // and a release of 10 s
+            let end = 46 * SECOND;
+            tokio::time::sleep(arrives).await;
+            let began = Instant::now();
+            let policy = policy().with_total_timeout(end - arrives);
+            let call = retry(|_| async { Ok::<_, HintSeconds>(()) }, policy, Never);
+            match call.on(&upstream).await {
+                Ok(()) => left += 1,
+                Err(gave_up) => {
+                    assert_eq!(
+                        (gave_up.reason(), began.elapsed()),
+                        (StopReason::Deadline, Duration::ZERO)
+                    );
+                    assert!(gave_up.retry_after().unwrap() >= end - arrives);
+                    ended += 1;
+                }
+            }
+        }
+        // Six tenths of the release are before the deadline, or one fifth of the rest of it.
+        let share = if arrives == SECOND { 240 } else { 80 };
+        assert!((share - 40..=share + 40).contains(&left), "{left} of 400");
+        assert_eq!(left + ended, 400);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hold_counts_against_the_deadline() {
     let (upstream, policy) = (exact(), policy().with_total_timeout(10 * SECOND));
