@@ -10,7 +10,7 @@ use crate::error::{Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, TargetFor};
+use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The close of a call without success.
@@ -47,16 +47,20 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
-        self.close_with(reason, verdict, cut, retry_after)
+        self.close_with(reason, verdict, cut, retry_after, false)
     }
 
     /// Closes the call for a reason other than a failure, at any time.
     #[cold]
     #[inline(never)]
     pub(crate) fn close(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
+        self.close_with(reason, self.last_verdict(), None, retry_after, false)
+    }
+
+    /// Returns the verdict on the last error.
+    fn last_verdict(&self) -> Option<Verdict> {
         let classifier = self.policy.rules().classifier();
-        let verdict = self.last.as_ref().and_then(|last| classifier.classify(last));
-        self.close_with(reason, verdict.map(Verdict::as_fact), None, retry_after)
+        self.last.as_ref().and_then(|last| classifier.classify(last)).map(Verdict::as_fact)
     }
 
     /// Closes the call at its deadline or by its token, with the attempts in `slots` in flight.
@@ -71,10 +75,13 @@ where
         reason: StopReason,
     ) -> GaveUp<E> {
         let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
+        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
+        let is_stated = verdict.is_stated();
+        let verdict = verdict.as_fact();
         if reason != StopReason::Deadline {
             let in_doubt = verdict.is_in_doubt(Some(cut)) && self.attempts() > 0;
-            let mut gave_up = self.close(reason, None);
+            let last = self.last_verdict();
+            let mut gave_up = self.close_with(reason, last, None, None, in_doubt && is_stated);
             gave_up.note_doubt(in_doubt);
             return gave_up;
         }
@@ -86,7 +93,7 @@ where
                 self.engine.report_deadline(slot, verdict, now, enough);
             }
         }
-        self.close_with(reason, Some(verdict), Some(cut), None)
+        self.close_with(reason, Some(verdict), Some(cut), None, false)
     }
 
     /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
@@ -96,16 +103,18 @@ where
     pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
-        self.close_with(StopReason::Partial, Some(verdict), Some(cut), None)
+        self.close_with(StopReason::Partial, Some(verdict), Some(cut), None, false)
     }
 
-    /// Releases everything that the call holds, reports its close and builds the error.
+    /// Releases everything that the call holds, reports its close and builds the error. `leaves_doubt`
+    /// if an attempt in flight is in doubt, as the classifier states.
     pub(super) fn close_with(
         &mut self,
         reason: StopReason,
         verdict: Option<Verdict>,
         cut: Option<Cut>,
         retry_after: Option<Duration>,
+        leaves_doubt: bool,
     ) -> GaveUp<E> {
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && self.attempts() > 0;
@@ -120,11 +129,11 @@ where
             verdict
         };
         let mut facts = self.engine.close(reason, cut, retry_after);
-        facts.in_doubt = in_doubt;
+        facts.in_doubt = in_doubt || leaves_doubt;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, .. } = facts;
+        let Facts { attempts, elapsed, retry_after, too_large, no_room, held_by, .. } = facts;
         let mut word = None;
         if self.engine.guard.target.listens() {
             let classifier = self.policy.rules().classifier();
@@ -138,6 +147,9 @@ where
                 retry_after,
                 too_large,
                 no_room,
+                held_by,
+                in_doubt: leaves_doubt
+                    || failure.verdict.is_some_and(|verdict| verdict.is_in_doubt(failure.cut)),
                 error_type: error_type(reason, &failure),
             });
         }
@@ -177,6 +189,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
+            held_by: (reason == StopReason::Deadline && retry_after.is_some() && cut.is_none())
+                .then(|| self.guard.progress.refuser().map(Refuser::part))
+                .flatten(),
             verdict: None,
             is_floor: false,
             cut,

@@ -218,7 +218,7 @@ where
         } else {
             StopReason::Fatal
         };
-        drop(self.close_with(reason, verdict, None, None));
+        drop(self.close_with(reason, verdict, None, None, false));
     }
 
     /// Finishes a failed attempt and closes the call, even if the policy would allow another. See

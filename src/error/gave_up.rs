@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::within::{self, End};
-use crate::observe::{CallKind, NoRoom, OneLine, Words};
-use crate::policy::StopReason;
+use crate::observe::{CallKind, HeldBy, NoRoom, OneLine, Words};
+use crate::policy::{IN_DOUBT, StopReason};
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
 use crate::verdict::{Cut, Verdict};
@@ -60,6 +60,8 @@ pub(crate) struct Facts {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
+    /// The part that holds the next attempt for `retry_after`, which is more than the time left.
+    pub(crate) held_by: Option<HeldBy>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(crate) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
@@ -368,7 +370,9 @@ impl<E> fmt::Display for GaveUp<E> {
         let noun = if self.0.facts.kind == CallKind::Fallback { "alternative" } else { "attempt" };
         let plural = if attempts == 1 { "" } else { "s" };
         write!(f, "gave up after {attempts} {noun}{plural}")?;
-        if !self.elapsed().is_zero() {
+        // A call that was refused at once took no time.
+        let is_at_once = attempts == 0 && self.elapsed() < Duration::from_millis(1);
+        if !self.elapsed().is_zero() && !is_at_once {
             write!(f, " in {:.1?}", self.elapsed())?;
         }
         match self.too_large() {
@@ -380,12 +384,20 @@ impl<E> fmt::Display for GaveUp<E> {
             None if self.reason() == StopReason::Fatal && within::is_passed_on() => {}
             None => write!(f, ", {}", self.reason().in_words(self.verdict(), self.cut()))?,
         }
+        if self.is_in_doubt() && self.reason().hides_doubt() {
+            write!(f, ", {IN_DOUBT}")?;
+        }
         if let Some(cut) = self.cut() {
             write!(f, " (last failure: {cut})")?;
         }
+        if self.is_partial() && self.reason() != StopReason::Partial {
+            write!(f, ", {}", StopReason::Partial)?;
+        }
         // A wait before "again" would contradict a request that must not be sent again.
         if let Some(after) = self.retry_after().filter(|_| self.reason() != StopReason::Fatal) {
-            if self.0.facts.is_floor {
+            if let Some(by) = self.0.facts.held_by {
+                write!(f, " (the {} holds the next attempt for {after:.1?})", by.as_str())?;
+            } else if self.0.facts.is_floor {
                 write!(f, " (wait at least {after:.1?} before the next call)")?;
             } else {
                 write!(f, " (try again in {after:.1?})")?;

@@ -189,6 +189,12 @@ pub enum EventKind<'a> {
         too_large: Option<TooLarge>,
         /// The queue that was full, if that is the reason.
         no_room: Option<NoRoom>,
+        /// The part that would hold the next attempt for `retry_after`, which is more than the time
+        /// left.
+        held_by: Option<HeldBy>,
+        /// Whether the request may have been executed and must not be sent again, as the classifier
+        /// states. See [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt).
+        in_doubt: bool,
         /// The type of the error in one word.
         ///
         /// It is `cancelled` if the caller ended the call. Otherwise it is that of the last

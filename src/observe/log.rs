@@ -25,7 +25,7 @@ use super::{Event, Observe};
 /// | `retry_after_ms` | the recommended wait before the next call |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing |
 /// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
-/// | `health` | the [health](crate::Health) of the upstream |
+/// | `health` | the [health](crate::Health) of the upstream. A fallback has none, because it asks several |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |
@@ -161,6 +161,7 @@ mod write {
     impl<'a> Fields<'a> {
         fn of(event: &Event<'a>) -> Self {
             let fields = Self::default();
+            let is_fallback = event.call.is_some_and(|it| it.kind == CallKind::Fallback);
             match event.kind {
                 EventKind::Started { attempt, .. } => {
                     Self { attempt: Some(attempt.number()), ..fields }
@@ -169,7 +170,6 @@ mod write {
                     Self { attempt: Some(attempt), delay, by: Some(by.as_str()), ..fields }
                 }
                 EventKind::Waiting { attempt, failure, delay, .. } => {
-                    let is_fallback = event.call.is_some_and(|it| it.kind == CallKind::Fallback);
                     Self {
                         attempt: Some(attempt.number()),
                         // A fallback goes on at once.
@@ -177,7 +177,7 @@ mod write {
                         hint: failure.verdict.and_then(|verdict| verdict.hint()),
                         elapsed: known(attempt.elapsed()),
                         error_type: failure.error_type,
-                        health: Some(failure.health().as_str()),
+                        health: Some(failure.health().as_str()).filter(|_| !is_fallback),
                         ..fields
                     }
                 }
@@ -194,6 +194,7 @@ mod write {
                     retry_after,
                     elapsed,
                     error_type,
+                    held_by,
                     ..
                 } => Self {
                     attempt: Some(attempts),
@@ -201,8 +202,12 @@ mod write {
                         .filter(|after| !reason.is_floor(failure.verdict, *after)),
                     elapsed: known(elapsed),
                     error_type: Some(error_type),
-                    health: failure.verdict.map(|verdict| verdict.health().as_str()),
+                    health: failure
+                        .verdict
+                        .filter(|_| !is_fallback)
+                        .map(|verdict| verdict.health().as_str()),
                     reason: Some(reason.as_str()),
+                    by: held_by.map(HeldBy::as_str),
                     ..fields
                 },
                 EventKind::Limiting { by, hold, .. } => {
@@ -245,16 +250,12 @@ mod write {
             EventKind::Waiting { .. }
             | EventKind::Limiting { .. }
             | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
-            EventKind::GaveUp { reason, attempts, failure, .. } => match reason {
+            EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } => match reason {
                 _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
-                StopReason::Cancelled => Level::DEBUG,
                 // Somebody must find out the outcome of a request in doubt.
-                StopReason::Fatal | StopReason::Unclassified
-                    if attempts <= 1
-                        && !failure.verdict.is_some_and(|it| it.is_in_doubt(failure.cut)) =>
-                {
-                    Level::DEBUG
-                }
+                _ if in_doubt => Level::WARN,
+                StopReason::Cancelled => Level::DEBUG,
+                StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
                 _ => Level::WARN,
             },
             // The crate of the store knows the reason, so it has the lines for operators.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::event::{CallKind, Event, EventKind, HeldBy};
 use super::one_line::OneLine;
-use crate::policy::StopReason;
+use crate::policy::{IN_DOUBT, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -65,6 +65,8 @@ impl fmt::Display for Event<'_> {
                 retry_after,
                 too_large,
                 no_room,
+                held_by,
+                in_doubt,
                 ..
             } => {
                 write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
@@ -78,6 +80,9 @@ impl fmt::Display for Event<'_> {
                         write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
                     }
                     _ => {}
+                }
+                if in_doubt && reason.hides_doubt() {
+                    write!(f, ", {IN_DOUBT}")?;
                 }
                 let has_cause = failure.cut.is_some() || failure.error.is_some();
                 if has_cause {
@@ -94,7 +99,16 @@ impl fmt::Display for Event<'_> {
                     Some(after) if reason.is_floor(failure.verdict, after) => {
                         write!(f, ", wait at least {after:.1?} before the next call")
                     }
-                    Some(after) => write!(f, ", try again in {after:.1?}"),
+                    Some(after) => match held_by {
+                        Some(by) => {
+                            write!(
+                                f,
+                                ", the {} holds the next attempt for {after:.1?}",
+                                by.as_str()
+                            )
+                        }
+                        None => write!(f, ", try again in {after:.1?}"),
+                    },
                     None => Ok(()),
                 }
             }
@@ -136,7 +150,7 @@ impl Event<'_> {
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
                 write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
-                f.write_str("retries and hedges are not made until calls succeed")
+                f.write_str("retries and hedges are not made until tokens come back")
             }
             HeldBy::Bulkhead => {
                 let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));

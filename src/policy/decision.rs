@@ -51,6 +51,9 @@ pub enum StopReason {
     Cancelled,
 }
 
+/// The words for a request in doubt.
+pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";
+
 impl StopReason {
     /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
     /// could begin before it.
@@ -85,6 +88,12 @@ impl StopReason {
 }
 
 impl StopReason {
+    /// Returns whether a request may be in doubt of which [`in_words`](Self::in_words) says nothing: the
+    /// caller or the deadline dropped it.
+    pub(crate) const fn hides_doubt(self) -> bool {
+        matches!(self, Self::Cancelled | Self::Deadline)
+    }
+
     /// Returns whether the number of attempts or `cut` already implies the reason in a message.
     pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
         matches!(self, Self::Attempts | Self::Alternatives) || cut == Some(Cut::Deadline)
@@ -124,9 +133,7 @@ impl StopReason {
     /// a default for a cut attempt.
     pub(crate) fn in_words(self, verdict: Option<Verdict>, cut: Option<Cut>) -> &'static str {
         match self {
-            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => {
-                "the request may have been executed and must not be sent again"
-            }
+            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
             Self::Fatal => "the error is final",
             Self::Unclassified if verdict.is_some() => {
                 "the classifier has no opinion on a cut attempt (add one with `cut_is`)"

@@ -182,3 +182,50 @@ fn a_dropped_attempt_is_in_doubt_unless_it_may_be_sent_again() {
         assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Attempts, expected));
     }
 }
+
+/// A token or the deadline drops the attempt in flight. The error and the log then say what is unknown.
+#[test]
+fn a_dropped_order_is_told_in_the_error_and_in_the_log() {
+    use resile::io::Classifier;
+    for (by_token, end) in [
+        (true, "bank: gave up after 1 attempt, cancelled, "),
+        (false, "bank: gave up after 1 attempt in 3.0s, "),
+    ] {
+        for (classifier, in_doubt) in
+            [(Classifier::non_idempotent(), true), (Classifier::idempotent(), false)]
+        {
+            let lines = std::sync::Mutex::new(Vec::new());
+            let note = |event: &resile::observe::Event<'_>| {
+                if let resile::observe::EventKind::GaveUp { in_doubt, .. } = event.kind {
+                    lines.lock().unwrap().push((in_doubt, event.to_string()));
+                }
+            };
+            let (timer, token) = (ManualTimer::new(), CancellationToken::new());
+            let policy =
+                RetryPolicy::new().with_total_timeout(3 * SECOND).with_classifier(classifier);
+            let upstream = Upstream::new("bank").with_timer(timer.clone());
+            let call = retry(|_| pending::<Result<(), std::io::Error>>(), policy, token.clone())
+                .on(upstream.observed_by(&note));
+            let mut call = Box::pin(call);
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(call.as_mut().poll(&mut cx).is_pending());
+            if by_token {
+                token.cancel();
+            } else {
+                timer.advance(3 * SECOND);
+            }
+            let std::task::Poll::Ready(Err(gave_up)) = call.as_mut().poll(&mut cx) else {
+                panic!("the call has ended")
+            };
+            assert_eq!(gave_up.is_in_doubt(), in_doubt);
+            assert_eq!(
+                gave_up.to_string().starts_with(&format!("{end}{WORDS}")),
+                in_doubt,
+                "{gave_up}"
+            );
+            let lines = lines.lock().unwrap();
+            assert_eq!((lines.len(), lines[0].0), (1, in_doubt));
+            assert_eq!(lines[0].1.contains(WORDS), in_doubt, "{}", lines[0].1);
+        }
+    }
+}

@@ -54,7 +54,7 @@ fn a_spent_budget_is_two_lines_for_a_thousand_calls() {
     // Four calls are retried twice and give up. One line says that the budget is spent.
     assert_eq!(warnings, 8 + 4 + 1);
     let spent = "retry budget spent: 0 of 8 tokens left, \
-                 retries and hedges are not made until calls succeed";
+                 retries and hedges are not made until tokens come back";
     assert!(loud.contains(&(Level::WARN, format!("feed: {spent}"))));
     // A full token is there after ten successes, and the strain is over after ten quiet seconds.
     (0..10).for_each(|_| call());

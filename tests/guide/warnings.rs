@@ -49,6 +49,17 @@ async fn hangs(policy: RetryPolicy<impl Classify<&'static str>>) {
     retry(hang, policy, Never).on(&feed()).await.unwrap_err();
 }
 
+/// A token drops an order in flight.
+async fn is_dropped() {
+    let token = tokio_util::sync::CancellationToken::new();
+    let policy = TWICE.with_classifier(resile::io::Classifier::non_idempotent());
+    let send = async |_| {
+        token.cancel();
+        pending::<Result<(), std::io::Error>>().await
+    };
+    retry(send, policy, &token).on(&feed()).await.unwrap_err();
+}
+
 /// A classifier that knows what to do with the first attempt only.
 struct FirstOnly(std::cell::Cell<bool>, Option<Verdict>);
 
@@ -72,6 +83,7 @@ async fn ends_of_calls() {
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
+    is_dropped().await;
     fails(TWICE.with_classifier(then(None))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
     // The second attempt hangs.
