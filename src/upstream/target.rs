@@ -41,7 +41,7 @@ pub trait Target: Endpoint {}
 
 impl<X: Endpoint> Target for &X {}
 impl<X: Endpoint> Target for Arc<X> {}
-impl Target for &'static str {}
+impl Target for &str {}
 impl Target for NoUpstream {}
 
 /// A [`Target`] of calls with errors of type `E`: it has a timer and can print the error. Sealed.
@@ -184,8 +184,9 @@ impl Endpoint for NoUpstream {
     }
 }
 
-/// A name alone.
-impl Endpoint for &'static str {
+/// A name alone. With `'static` alone no call on a name could be spawned: within an `async` block the
+/// compiler erases lifetimes, and then asks for the implementation for any of them.
+impl Endpoint for &str {
     type Timer = DefaultTimer;
     type Sleep = DefaultSleep;
     type Describe = Inferred;
@@ -199,6 +200,6 @@ impl Endpoint for &'static str {
     }
 
     fn owned_name(&self) -> Option<Name> {
-        Some(Name::Static(self))
+        Some(Name::Shared(Arc::from(*self)))
     }
 }

@@ -441,3 +441,16 @@ fn a_name_with_a_line_break_stays_one_line() {
     assert_eq!(gave_up.upstream(), Some("web\nWARN forged"));
     assert!(gave_up.to_string().starts_with(r"web\nWARN forged: gave up"), "{gave_up}");
 }
+
+/// A call on a name can be spawned, and the name need not live for ever.
+#[tokio::test(start_paused = true)]
+async fn a_call_on_a_name_can_be_spawned() {
+    let down = |_| std::future::ready(Err::<u32, _>(Down(1)));
+    let call = async move { retry(down, RetryPolicy::none(), Never).on("store").await };
+    let gave_up = tokio::spawn(call).await.unwrap().unwrap_err();
+    assert_eq!(gave_up.upstream(), Some("store"));
+    let name = String::from("weather of Oslo");
+    let gave_up = retry(down, RetryPolicy::none(), Never).on(&*name).await.unwrap_err();
+    drop(name);
+    assert_eq!(gave_up.upstream(), Some("weather of Oslo"));
+}
