@@ -29,7 +29,8 @@ const SHOWN: usize = 200;
 /// [`not_sent`](Self::not_sent) and [`not_understood`](Self::not_understood).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
-/// answer:" and the innermost cause. It shows at most 200 characters of the body and escapes
+/// answer:" and the innermost cause. A failure by `reqwest` has the URL of the answer too, as in "503
+/// Service Unavailable from https://api.example/v1: overloaded". It shows at most 200 characters of the body and escapes
 /// control characters. The alternate form (`{:#}`) omits the wait, because a log line prints the
 /// hint of the verdict. The [`source`](Error::source) is the cause. A failure is one pointer in
 /// size.
@@ -62,6 +63,8 @@ pub struct Failure(Box<Inner>);
 struct Inner {
     outcome: Outcome,
     body: String,
+    /// The URL that refused, if the client tells it. Empty otherwise.
+    url: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -145,12 +148,19 @@ impl Failure {
 
     pub(super) fn refused(refused: StatusError, body: &[u8]) -> Self {
         let (outcome, body) = (Outcome::Refused(refused), text(body));
-        Self(Box::new(Inner { outcome, body, source: None }))
+        Self(Box::new(Inner { outcome, body, url: String::new(), source: None }))
     }
 
     pub(super) fn caused(outcome: Outcome, cause: Box<dyn Error + Send + Sync>) -> Self {
         let source = Some(Arc::from(cause));
-        Self(Box::new(Inner { outcome, body: String::new(), source }))
+        Self(Box::new(Inner { outcome, body: String::new(), url: String::new(), source }))
+    }
+
+    /// Adds the URL of the answer.
+    #[cfg(feature = "reqwest")]
+    pub(super) fn at(mut self, url: String) -> Self {
+        self.0.url = url;
+        self
     }
 
     pub(super) const fn outcome(&self) -> Outcome {
@@ -243,6 +253,9 @@ impl fmt::Display for Failure {
         match &self.0.outcome {
             Outcome::Refused(refused) => {
                 refused.fmt(f)?; // passes the alternate form on
+                if !self.0.url.is_empty() {
+                    write!(f, " from {}", OneLine(&self.0.url))?;
+                }
                 let body = self.0.body.trim();
                 return if body.is_empty() { Ok(()) } else { write!(f, ": {}", Short(body)) };
             }

@@ -47,7 +47,11 @@ use crate::verdict::{Cut, Verdict};
 pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
     match StatusError::check(answer.status(), answer.headers()) {
         Ok(()) => Ok(answer),
-        Err(refused) => Err(Failure::refused(refused, &start(answer).await)),
+        Err(refused) => {
+            let mut url = answer.url().clone();
+            strip(&mut url);
+            Err(Failure::refused(refused, &start(answer).await).at(url.into()))
+        }
     }
 }
 
@@ -74,6 +78,15 @@ async fn start(answer: Response) -> Vec<u8> {
     body.iter().copied().take(READ + 1).collect()
 }
 
+/// Removes the parts of a URL that may hold a key.
+fn strip(url: &mut reqwest::Url) {
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for a URL that cannot have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+}
+
 /// Converts an error of `send()` or of reading a body, so `?` works on both. A body that `json()`
 /// cannot read is an answer that the program does not [understand](Failure::not_understood), unless
 /// the body broke off. The URL of the error loses its query, its fragment and its credentials, because
@@ -84,11 +97,7 @@ async fn start(answer: Response) -> Vec<u8> {
 impl From<Error> for Failure {
     fn from(mut error: Error) -> Self {
         if let Some(url) = error.url_mut() {
-            url.set_query(None);
-            url.set_fragment(None);
-            // Both fail only for a URL that cannot have credentials.
-            let _ = url.set_username("");
-            let _ = url.set_password(None);
+            strip(url);
         }
         Self::caused(outcome(&error), error.into())
     }

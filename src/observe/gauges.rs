@@ -32,6 +32,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
+    #[cfg(any(feature = "tracing", feature = "metrics"))]
     /// Returns whether the cooldown holds all calls, and does not release them yet.
     pub(super) fn holds(&self) -> bool {
         self.cooldown.is_some_and(|rest| !rest.is_zero())

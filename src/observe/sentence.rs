@@ -58,60 +58,7 @@ impl fmt::Display for Event<'_> {
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number} of {allowed} succeeded")
             }
-            EventKind::GaveUp {
-                reason,
-                attempts,
-                failure,
-                retry_after,
-                too_large,
-                no_room,
-                held_by,
-                in_doubt,
-                ..
-            } => {
-                write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
-                let has_spare = reason == StopReason::Attempts && attempts < allowed;
-                let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
-                match (too_large, no_room) {
-                    (Some(too_large), _) => write!(f, ", {too_large}")?,
-                    (None, Some(no_room)) => write!(f, ", {no_room}")?,
-                    _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
-                    _ if !reason.is_evident(failure.cut) => {
-                        write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
-                    }
-                    _ => {}
-                }
-                if in_doubt && reason.hides_doubt() {
-                    write!(f, ", {IN_DOUBT}")?;
-                }
-                let has_cause = failure.cut.is_some() || failure.error.is_some();
-                if has_cause {
-                    f.write_str(": ")?;
-                    match failure.verdict.and_then(|verdict| verdict.floor()) {
-                        Some(_) => failure.fmt_cause(f)?, // nothing waits any more
-                        None => failure.fmt(f)?,
-                    }
-                }
-                // `failure` has printed its own hint.
-                let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
-                let is_final = reason == StopReason::Fatal; // no wait before "again"
-                match retry_after.filter(|after| !is_final && printed != Some(*after)) {
-                    Some(after) if reason.is_floor(failure.verdict, after) => {
-                        write!(f, ", wait at least {after:.1?} before the next call")
-                    }
-                    Some(after) => match held_by {
-                        Some(by) => {
-                            write!(
-                                f,
-                                ", the {} holds the next attempt for {after:.1?}",
-                                by.as_str()
-                            )
-                        }
-                        None => write!(f, ", try again in {after:.1?}"),
-                    },
-                    None => Ok(()),
-                }
-            }
+            EventKind::GaveUp { .. } => self.write_gave_up(f),
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
             EventKind::Relieved { by, lasted, times } => {
                 write_relieved(f, by, lasted, times, self.shadow_of(by))
@@ -129,6 +76,65 @@ impl fmt::Display for Event<'_> {
 }
 
 impl Event<'_> {
+    /// Writes that the call gave up, with its reason, its last failure and the wait before the next call.
+    fn write_gave_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventKind::GaveUp {
+            reason,
+            attempts,
+            failure,
+            retry_after,
+            too_large,
+            no_room,
+            held_by,
+            in_doubt,
+            ..
+        } = self.kind
+        else {
+            return Ok(());
+        };
+        let allowed = self.call.map_or(0, |call| call.allowed);
+        let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
+        let attempt = if is_fallback { "alternative" } else { "attempt" };
+        write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
+        let has_spare = reason == StopReason::Attempts && attempts < allowed;
+        let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
+        match (too_large, no_room) {
+            (Some(too_large), _) => write!(f, ", {too_large}")?,
+            (None, Some(no_room)) => write!(f, ", {no_room}")?,
+            _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
+            _ if !reason.is_evident(failure.cut) => {
+                write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
+            }
+            _ => {}
+        }
+        if in_doubt && reason.hides_doubt() {
+            write!(f, ", {IN_DOUBT}")?;
+        }
+        let has_cause = failure.cut.is_some() || failure.error.is_some();
+        if has_cause {
+            f.write_str(": ")?;
+            match failure.verdict.and_then(|verdict| verdict.floor()) {
+                Some(_) => failure.fmt_cause(f)?, // nothing waits any more
+                None => fmt::Display::fmt(&failure, f)?,
+            }
+        }
+        // `failure` has printed its own hint.
+        let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
+        let is_final = reason == StopReason::Fatal; // no wait before "again"
+        match retry_after.filter(|after| !is_final && printed != Some(*after)) {
+            Some(after) if reason.is_floor(failure.verdict, after) => {
+                write!(f, ", wait at least {after:.1?} before the next call")
+            }
+            Some(after) => match held_by {
+                Some(by) => {
+                    write!(f, ", the {} holds the next attempt for {after:.1?}", by.as_str())
+                }
+                None => write!(f, ", try again in {after:.1?}"),
+            },
+            None => Ok(()),
+        }
+    }
+
     /// Returns what a quota in shadow mode would have done, for an event of the quota.
     fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
         self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
