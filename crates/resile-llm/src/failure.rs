@@ -154,10 +154,12 @@ impl Failure {
         self.0.scope
     }
 
-    /// Returns the action that resolves the failure.
+    /// Returns the action that resolves the failure: that of the [kind](Kind::recovery), but
+    /// [`FixRequest`](Recovery::FixRequest) if the token limit cut off the answer, because the request
+    /// sets this limit.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
-        self.0.kind.recovery()
+        if self.rule().is_token_limit() { Recovery::FixRequest } else { self.0.kind.recovery() }
     }
 
     /// Returns the rule that decided the kind.
