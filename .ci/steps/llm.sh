@@ -7,7 +7,7 @@ classify() {
     answers "$out" '"id":"a"' '"kind":"quota_exhausted"' '"retryable":false'
     out="$("$bin" --explain 529 '{"error":{"type":"overloaded_error","message":"Overloaded"}}')"
     printf '%s\n' "$out"
-    answers "$out" overloaded yes
+    answers "$out" overloaded yes found 'how sure'
     ends_with 0 "$bin" --help
     ends_with 1 "$bin" <<<'no JSON'
     ends_with 2 "$bin" --no-such-argument

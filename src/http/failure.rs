@@ -30,7 +30,7 @@ const SHOWN: usize = 200;
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
 /// answer:" and the innermost cause. A failure by `reqwest` has the URL of the answer too, as in "503
-/// Service Unavailable from https://api.example/v1: overloaded". It shows at most 200 characters of the body and escapes
+/// Service Unavailable from `https://api.example/v1`: overloaded". It shows at most 200 characters of the body and escapes
 /// control characters. The alternate form (`{:#}`) omits the wait, because a log line prints the
 /// hint of the verdict. The [`source`](Error::source) is the cause. A failure is one pointer in
 /// size.

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile_llm::{Explanation, Failure, Phase, Reply};
+use resile_llm::{Explanation, Failure, Phase, Reason, Reply, Rule};
 use serde_json::{Map, Value, json};
 
 use terminal::{bold, dim, green, red, wrap};
@@ -174,13 +174,14 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "scope", failure.scope())?;
     line(&mut out, "retry", Some(retry))?;
     line(&mut out, "do", Some(failure.recovery().advice()))?;
-    line(&mut out, "rule", Some(failure.rule()))?;
+    line(&mut out, "rule", Some(rule(explained.decisive())))?;
     line(&mut out, "found", explained.decisive().text())?;
     for reason in explained.lost() {
-        line(&mut out, "against", Some(reason))?;
+        let found = reason.text().map(|text| format!(": {text:?}")).unwrap_or_default();
+        line(&mut out, "against", Some(format!("{} ({}){found}", rule(reason), reason.kind())))?;
     }
-    line(&mut out, "sure", Some(explained.certainty()))?;
-    line(&mut out, "unsure", failure.is_by_status_alone().then(|| not_found(failure)))?;
+    line(&mut out, "how sure", Some(explained.certainty()))?;
+    line(&mut out, "why", failure.is_by_status_alone().then(|| not_found(failure)))?;
     line(&mut out, "status", failure.status())?;
     line(&mut out, "code", failure.code())?;
     line(&mut out, "type", failure.error_type())?;
@@ -188,6 +189,15 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
     line(&mut out, "message", failure.message())?;
     Ok(())
+}
+
+/// Returns the rule of a reason. The name of a code is left out if the code as it was sent stands beside
+/// it, because the table spells codes in another way.
+fn rule(reason: &Reason) -> String {
+    match (reason.rule(), reason.text()) {
+        (Rule::Code(_), Some(_)) => "code".to_owned(),
+        (rule, _) => rule.to_string(),
+    }
 }
 
 /// Prints the line of a fixture for a text.
@@ -205,7 +215,7 @@ fn fixture(text: &str) -> io::Result<()> {
         let wait = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
         fixture["wait"] = wait.into();
     }
-    writeln!(io::stdout().lock(), "\n{fixture}")
+    writeln!(io::stdout().lock(), "\na fixture, with the wait in milliseconds:\n{fixture}")
 }
 
 /// Returns what was searched in vain.

@@ -12,15 +12,12 @@ const SHOWN: usize = 240;
 
 /// Writes one line, whatever the provider sent. The cause comes first with an action for most
 /// permanent kinds. Known LLM token numbers and a known wait follow. The provider's words come
-/// next, unless the line already says the same. The provider's name and its code or else the status
-/// come last.
+/// next, unless the line already says the same. The provider's name and its code come last. Without a
+/// code it is the reason of a bad ending, or else the status.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
-        f.write_str(match facts.rule {
-            Rule::Truncated => "the answer of the provider is truncated",
-            _ => facts.kind.headline(),
-        })?;
+        f.write_str(headline(facts.kind, facts.rule))?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
         if let Some((prompt, limit)) = tokens {
             write!(f, ": {prompt} tokens, limit {limit}")?;
@@ -42,8 +39,12 @@ impl fmt::Display for Failure {
         }
         let name =
             facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
+        let ending = match facts.rule {
+            Rule::Finish(reason) => Some(reason),
+            _ => None,
+        };
         let status = facts.status.map(|status| format!("status {status}"));
-        let label = name.or(status.as_deref());
+        let label = name.or(ending).or(status.as_deref());
         match (facts.provider.as_deref(), label) {
             (Some(provider), Some(label)) => {
                 write!(f, " ({provider}: ")?;
@@ -58,6 +59,21 @@ impl fmt::Display for Failure {
             }
             (None, None) => Ok(()),
         }
+    }
+}
+
+/// Returns the beginning of the line.
+fn headline(kind: Kind, rule: Rule) -> &'static str {
+    match rule {
+        Rule::Truncated => "the answer of the provider is truncated",
+        rule if rule.is_token_limit() => "the token limit cut off the answer, raise the limit",
+        // These two are about the prompt, or are the model's own.
+        Rule::Finish(reason)
+            if kind == Kind::ContentFilter && !matches!(reason, "blockReason" | "refusal") =>
+        {
+            "the provider's content filter stopped the answer, rephrase the request"
+        }
+        _ => kind.headline(),
     }
 }
 

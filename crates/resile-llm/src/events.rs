@@ -17,8 +17,9 @@ use crate::limits::learn_limits;
 use crate::reply::Reply;
 use crate::rule::Rule;
 use crate::sse::{Decoder, Fields, LARGEST, TooLarge};
-use crate::usage::record_usage;
+use crate::usage::usage;
 use resile::http::headers::now;
+use resile::quota::{self, Usage};
 use resile::stream::Part;
 
 /// The number of bytes of a body without events after which reading stops.
@@ -43,13 +44,17 @@ const READ: usize = 256 * 1024;
 /// | an event above 16 MiB | [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
 /// | a broken connection | the failure of the transport |
 ///
+/// The usage often comes in an event behind the one with the bad ending. So the stream is read on until
+/// an event has the usage or is the last one or is content, or until the body ends. Then the failure
+/// follows. A limit on silence holds in the meantime too.
+///
 /// A failure is the last item. Its [`phase`](Failure::phase) is [`Phase::Content`] once content was
 /// yielded. A last event is one whose part is `Complete` or `End`. For a provider with another last
 /// event give `with_parts` a function of your own. A stream that it ends is not read to its end.
 ///
 /// Reports to the quota of the current attempt: the limits in the headers, as
-/// [`learn_limits`] does, and the usage of each event, as [`record_usage`] does. The usage of an
-/// event with a bad ending is recorded too.
+/// [`learn_limits`] does, and the usage of each event, as [`record_usage`](crate::record_usage()) does. A
+/// failure has the usage of its stream as its [`usage`](Failure::usage).
 ///
 /// A limit on silence that is put on this stream does not count pings and comments. For a limit on any
 /// byte set the client's, such as `reqwest`'s `read_timeout`.
@@ -95,6 +100,8 @@ where
             phase: Phase::Preamble,
             state,
             at_end: false,
+            used: Usage::new(),
+            ending: None,
         },
     }
 }
@@ -120,6 +127,10 @@ struct Reading {
     state: State,
     /// The body has ended.
     at_end: bool,
+    /// The usage that the events have reported.
+    used: Usage,
+    /// The failure of a bad ending, while its usage is awaited.
+    ending: Option<Failure>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +186,10 @@ impl Reading {
                     }
                 }
                 Ok(None) => break,
-                Err(TooLarge) => return Poll::Ready(Some(Err(self.end(too_large())))),
+                Err(TooLarge) => {
+                    let failure = self.ending.take().unwrap_or_else(too_large);
+                    return Poll::Ready(Some(Err(self.end(failure))));
+                }
             }
         }
         let is_read = self.at_end || self.state == State::Refused && self.start.len() >= READ;
@@ -216,11 +230,23 @@ impl Reading {
         if event.is_ping() {
             return None;
         }
-        record_usage(event.data().as_bytes());
+        let used = self.record(event.data().as_bytes());
+        let part = event.part();
+        if let Some(ending) = self.ending.take() {
+            if used || matches!(part, Part::End | Part::Content) {
+                return Some(Err(self.end(ending)));
+            }
+            self.ending = Some(ending);
+            return None;
+        }
         if let Some(failure) = in_band::failure(&event, self.phase) {
+            if matches!(failure.rule(), Rule::Finish(_)) && part == Part::Complete && !used {
+                self.ending = Some(failure);
+                return None;
+            }
             return Some(Err(self.end(failure)));
         }
-        match event.part() {
+        match part {
             Part::Preamble => {}
             Part::End => self.state = State::Done,
             Part::Complete => (self.state, self.phase) = (State::Complete, Phase::Content),
@@ -229,8 +255,19 @@ impl Reading {
         Some(Ok(event))
     }
 
+    /// Records the usage that a text reports. Returns false if there is none.
+    fn record(&mut self, text: &[u8]) -> bool {
+        let Some(used) = usage(text) else { return false };
+        quota::record(used);
+        self.used = self.used.merged(used);
+        true
+    }
+
     /// Returns what the end of the body means. An end is good after the last event only.
-    fn conclusion(&self) -> Option<Failure> {
+    fn conclusion(&mut self) -> Option<Failure> {
+        if let Some(ending) = self.ending.take() {
+            return Some(ending);
+        }
         match self.state {
             State::Refused => Some(self.reply().classify(now())),
             State::Unread => Some(self.no_events()),
@@ -244,6 +281,8 @@ impl Reading {
     fn broken(&mut self, error: Box<dyn Error + Send + Sync>) -> Failure {
         let failure = if self.state == State::Refused {
             self.reply().classify(now())
+        } else if let Some(ending) = self.ending.take() {
+            ending
         } else {
             let mut failure = Failure::from_transport(&*error).with_source(error);
             failure.0.phase = self.phase;
@@ -253,8 +292,9 @@ impl Reading {
     }
 
     /// Notes that `failure` is the last item.
-    fn end(&mut self, failure: Failure) -> Failure {
+    fn end(&mut self, mut failure: Failure) -> Failure {
         self.state = State::Done;
+        failure.0.usage = self.used;
         failure
     }
 
@@ -263,7 +303,10 @@ impl Reading {
     }
 
     /// Returns the failure of a good answer without an event.
-    fn no_events(&self) -> Failure {
+    fn no_events(&mut self) -> Failure {
+        let start = std::mem::take(&mut self.start);
+        self.record(&start); // of a whole answer
+        self.start = start;
         let reply = self.reply().with_phase(Phase::Preamble);
         let found = reply.find(now());
         if found.as_ref().is_some_and(|failure| failure.rule() == Rule::Truncated) {

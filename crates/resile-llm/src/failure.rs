@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::kind::{Kind, Phase, Recovery, Scope};
 use crate::rule::Rule;
 use crate::tokens::Tokens;
+use resile::quota::Usage;
 use resile::{Health, Verdict};
 
 /// A failed call to a model, with its meaning and the raw facts behind it.
@@ -57,6 +58,7 @@ pub(crate) struct FailureParts {
     pub(crate) error_type: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) tokens: Tokens,
+    pub(crate) usage: Usage,
     pub(crate) provider: Option<Cow<'static, str>>,
     pub(crate) source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -77,6 +79,7 @@ impl Failure {
             error_type: None,
             message: None,
             tokens: Tokens::default(),
+            usage: Usage::new(),
             provider: None,
             source: None,
         }))
@@ -151,10 +154,12 @@ impl Failure {
         self.0.scope
     }
 
-    /// Returns the action that resolves the failure.
+    /// Returns the action that resolves the failure: that of the [kind](Kind::recovery), but
+    /// [`FixRequest`](Recovery::FixRequest) if the token limit cut off the answer, because the request
+    /// sets this limit.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
-        self.0.kind.recovery()
+        if self.rule().is_token_limit() { Recovery::FixRequest } else { self.0.kind.recovery() }
     }
 
     /// Returns the rule that decided the kind.
@@ -240,6 +245,27 @@ impl Failure {
         self.0.tokens
     }
 
+    /// Returns the usage that the answer reported, which is empty if it reported none. A provider charges
+    /// an answer with a bad ending too, such as one that the token limit cut off.
+    ///
+    /// Of a stream that `events` reads it is the usage that all its events reported until the failure. A
+    /// refusal has none, and neither has an attempt that a timeout cut.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile_llm::Reply;
+    /// use std::time::SystemTime;
+    ///
+    /// let body = br#"{"choices":[{"finish_reason":"length"}],
+    ///     "usage":{"prompt_tokens":700,"completion_tokens":1000}}"#;
+    /// let failure = Reply::new(body).with_status(200).find(SystemTime::now()).unwrap();
+    /// assert_eq!(failure.usage().output(), Some(1_000));
+    /// ```
+    pub fn usage(&self) -> Usage {
+        self.0.usage
+    }
+
     /// Returns the provider's name, if the caller set one.
     #[must_use]
     pub fn provider(&self) -> Option<&str> {
@@ -284,6 +310,7 @@ impl PartialEq for Failure {
                 == (two.kind, two.scope, two.retryable, two.instructed, two.wait)
             && (one.rule, one.phase, one.not_sent, one.status, one.tokens)
                 == (two.rule, two.phase, two.not_sent, two.status, two.tokens)
+            && one.usage == two.usage
             && (&one.code, &one.error_type, &one.message, &one.provider)
                 == (&two.code, &two.error_type, &two.message, &two.provider)
     }
@@ -306,6 +333,7 @@ impl fmt::Debug for Failure {
             .field("error_type", &facts.error_type)
             .field("message", &facts.message)
             .field("tokens", &facts.tokens)
+            .field("usage", &facts.usage)
             .field("phase", &facts.phase)
             .field("not_sent", &facts.not_sent)
             .field("provider", &facts.provider)

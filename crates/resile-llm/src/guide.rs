@@ -51,6 +51,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
+        "crate::Failure::usage" "crate::events()"
     ]
     include_str!("../docs/guide/quotas.md")
 }
@@ -59,7 +60,7 @@ chapter! {
     rules [
         "crate::Reply::classify" "crate::Reply::explain" "crate::Kind" "crate::Recovery" "crate::Failure::wait"
         "crate::Failure::tokens" "crate::Failure::rule" "crate::Failure::is_by_status_alone"
-        "crate::usage()" "crate::record_usage" "crate::learn_limits"
+        "crate::usage()" "crate::record_usage" "crate::learn_limits" "crate::Failure::usage"
     ]
     include_str!("../docs/guide/rules.md")
 }

@@ -97,6 +97,7 @@ pub const fn batch() -> RetryPolicy<Classifier> {
 /// | showed a part of the answer | no | a second answer would begin again behind the first one |
 /// | was cancelled by its caller | no | nobody waits |
 /// | failed as [`InvalidRequest`](Kind::InvalidRequest) | no | the request is as wrong for the next model |
+/// | got an answer that the token limit cut off | no | the next model has the same limit, and charges its tokens too. Raise the limit |
 /// | ended otherwise | yes | another model has another quota, key, window, filter and load |
 ///
 /// # Examples
@@ -112,5 +113,6 @@ pub const fn batch() -> RetryPolicy<Classifier> {
 pub fn another_model(gave_up: &GaveUp<Failure>) -> bool {
     let is_over = gave_up.is_partial() || gave_up.reason() == StopReason::Cancelled;
     let never = [Kind::InvalidRequest, Kind::Cancelled];
-    !is_over && gave_up.last().is_none_or(|last| !never.contains(&last.kind()))
+    let may_help = |last: &Failure| !never.contains(&last.kind()) && !last.rule().is_token_limit();
+    !is_over && gave_up.last().is_none_or(may_help)
 }

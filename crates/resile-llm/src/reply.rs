@@ -10,6 +10,7 @@ use crate::kind::{Kind, Phase};
 use crate::rule::Rule;
 use crate::statuses::Statuses;
 use crate::tokens::Tokens;
+use crate::usage::usage;
 use crate::{headers, numbers, spoken, text, wait};
 
 /// The answer of a failed call, as far as it arrived. It is the input of the classification.
@@ -181,6 +182,10 @@ impl<'a> Reply<'a> {
             }
             _ => Tokens::default(),
         };
+        // A refusal is not charged.
+        if self.status.is_none_or(|status| status < 400) {
+            parts.usage = usage(self.body).unwrap_or_default();
+        }
         let instruction = headers::should_retry(headers);
         if kind != Kind::Cancelled {
             parts.retryable = instruction.unwrap_or(parts.retryable);

@@ -43,6 +43,13 @@ pub enum Rule {
     Nothing,
 }
 
+impl Rule {
+    /// Returns whether the answer ended at the limit that its request sets for the output.
+    pub(crate) fn is_token_limit(self) -> bool {
+        matches!(self, Self::Finish("length" | "max_tokens" | "max_output_tokens"))
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

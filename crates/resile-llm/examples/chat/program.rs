@@ -1,6 +1,6 @@
 use futures_util::TryStreamExt;
 use resile::quota::{Cost, Rate, Usage};
-use resile::{FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream};
+use resile::{FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream, fallback};
 use resile_llm::{Event, Failure, another_model, charge, events};
 use std::io::{Write, stdout};
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn chat(
 ) -> Result<Usage, GaveUp<Failure>> {
     let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(20));
     let next = FallbackPolicy::new().with_total_timeout(LIMIT).with_classifier(another_model);
-    let ask = async |model: &Upstream, share: Option<Duration>| {
+    let ask = async |model: &Upstream, share: Option<Duration>, rest: Option<Duration>| {
         let body = serde_json::json!({
             "model": model.name(), "max_completion_tokens": 1_000,
             "stream": true, "stream_options": { "include_usage": true },
@@ -30,9 +30,9 @@ async fn chat(
         let open = async |_| {
             Ok(events(post().json(&body).send().await?).idle_timeout(Duration::from_secs(30)))
         };
-        resile::retry_stream(open, policy.with_attempts(3), Never)
+        resile::retry_stream(open, policy.with_total_timeout(share.unwrap_or(LIMIT)), Never)
             .with_parts(Event::part)
-            .with_whole_timeout(share.unwrap_or(LIMIT))
+            .with_whole_timeout(rest.unwrap_or(LIMIT))
             .on(model.at_cost(Cost::input(question.len() as u64 / 3).with_max_output(1_000)))
             .try_fold(Usage::new(), |used, event| {
                 show(&event.text());
@@ -40,7 +40,7 @@ async fn chat(
             })
             .await
     };
-    let answer = resile::fallback(models, |it| ask(it.value(), it.share()), next, Never);
+    let answer = fallback(models, |it| ask(it.value(), it.share(), it.remaining()), next, Never);
     answer.on("chat").await.map_err(GaveUp::flatten)
 }
 

@@ -174,6 +174,11 @@ fn is_error(object: &Map<String, Value>) -> bool {
     let answer = ["choices", "candidates", "content", "output", "data", "id", "usage", "delta"]
         .iter()
         .any(|name| object.get(*name).is_some_and(|value| !value.is_null()));
+    // Anthropic's first event and Ollama's answers have the message of the model.
+    let answer = answer
+        || nested("message").is_some_and(|message| {
+            ["role", "content", "usage"].iter().any(|name| message.contains_key(*name))
+        });
     // A client's own object around the error: `originalError`, `lastError`.
     let is_around = |(name, value): (&String, &Value)| name.ends_with("Error") && !value.is_null();
     !answer

@@ -33,8 +33,13 @@ impl Evidence<'_> {
         let places = vocabulary::find(self.message, self.lower, &[], &[]);
         let phrases = phrases::all(&places.phrases, self.at).into_iter();
         reasons.extend(phrases.map(|(hit, span)| within(hit.kind, Rule::Phrase(hit.name), span)));
-        let said =
-            |said: Said, span| reasons.push(within(said.kind, Rule::Grammar(said.rule), span));
+        // A meaning of several statements together has no place of its own.
+        let ends = places.words.first().zip(places.words.iter().map(|place| place.end).max());
+        let all = ends.map_or(0..0, |(first, end)| first.start..end);
+        let said = |said: Said, span: Range<usize>| {
+            let span = if span.is_empty() { all.clone() } else { span };
+            reasons.push(within(said.kind, Rule::Grammar(said.rule), span));
+        };
         _ = grammar::read_each(self.lower, &places.words, self.at, said);
         if numbers::requested(self.lower).is_some_and(|(limit, requested)| requested > limit) {
             reasons.push(within(Kind::TooLarge, Rule::Arithmetic, 0..0));

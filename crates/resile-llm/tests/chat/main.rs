@@ -91,6 +91,7 @@ fn cases() -> Vec<Case> {
     let credit = r#"{"error":{"message":"No credit.","code":"insufficient_quota"}}"#;
     let pings = (0..8).flat_map(|_| [Step::Send(": ping\n\n".to_owned()), Step::Wait(5)]);
     let words = (0..60).flat_map(|_| [events_of(&[&word("la ")]), Step::Wait(10)]);
+    let minutes = words.clone().take(30).chain([rest()]);
     let (soon, at_once) = ((0, 2), (0, 1));
     let mut cases = vec![
         passing("429 with `retry-after: 7`", refusal("429 X", "retry-after: 7\r\n", rate), (7, 11)),
@@ -102,13 +103,13 @@ fn cases() -> Vec<Case> {
         passing("half a JSON as the first word", stream(&[ROLE, HALF]), soon),
         partial("half a JSON after a word", [events_of(&[HALF])], Kind::Network),
     ];
-    // Three attempts of 20 s, and then the other model.
+    // Four attempts of 20 s, and then the other model.
     cases.push(Case {
         fault: "nothing but pings",
         answers: vec![with(stream(&[ROLE]), pings)],
         shown: "A scarf.",
-        requests: (3, 1),
-        took: (60, 64),
+        requests: (4, 1),
+        took: (80, 87),
         end: End::Answer,
     });
     cases.push(Case {
@@ -128,11 +129,19 @@ fn cases() -> Vec<Case> {
         end: End::Answer,
     });
     cases.push(Case {
+        fault: "words for 150 s",
+        answers: vec![with(stream(&[ROLE]), minutes)],
+        shown: "la la la la la la la la la la la la la la la A scarf.",
+        requests: (1, 0),
+        took: (150, 151),
+        end: End::Answer,
+    });
+    cases.push(Case {
         fault: "words without an end",
         answers: vec![with(stream(&[ROLE]), words)],
-        shown: "la la la la la la la la la la la la ",
+        shown: "la la la la la la la la la la la la la la la la la la la la la la la la ",
         requests: (1, 0),
-        took: (120, 121),
+        took: (240, 241),
         end: End::GaveUp(StopReason::Partial, None),
     });
     cases
@@ -174,7 +183,8 @@ async fn row(case: Case) -> String {
         (_, outcome) => panic!("{fault}: {outcome:?}"),
     };
     let (first, second) = case.requests;
-    let shown = shown.trim().replace(&"la ".repeat(11), "la … ");
+    let many = shown.matches("la ").count().saturating_sub(1).max(2);
+    let shown = shown.trim().replace(&"la ".repeat(many), "la … ");
     format!("| {fault} | {shown} | {first} | {second} | {took} s | {end} |")
 }
 

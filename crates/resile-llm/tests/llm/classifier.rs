@@ -15,7 +15,7 @@ use resile::{
     Attempt, Backoff, Classify, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, http,
     retry, retry_stream,
 };
-use resile_llm::{Classifier, Failure, Reply};
+use resile_llm::{Classifier, Failure, Phase, Reply};
 use static_assertions::assert_impl_all;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -124,6 +124,26 @@ async fn another_model_is_asked_unless_the_request_is_wrong_or_nobody_waits() {
         token.cancel();
         let gave_up = resile::retry(fail, policy, &token).await.unwrap_err();
         assert!(!resile_llm::another_model(&gave_up), "{status}");
+    }
+}
+
+/// The next model would have the same limit and charge for its tokens too.
+#[tokio::test]
+async fn no_other_model_is_asked_behind_the_token_limit() {
+    for (reason, is_asked) in [
+        ("length", false),
+        ("max_tokens", false),
+        ("max_output_tokens", false),
+        ("content_filter", true),
+        ("model_context_window_exceeded", true),
+        ("malformed_function_call", true),
+    ] {
+        let body = format!(r#"{{"choices":[{{"finish_reason":"{reason}"}}]}}"#);
+        let failure = Failure::find_in_event(&body, Phase::Preamble).unwrap();
+        let fail = |_| ready(Err::<(), _>(failure.clone()));
+        let call = resile::retry(fail, resile_llm::interactive(), Never);
+        let gave_up = call.await.unwrap_err();
+        assert_eq!(resile_llm::another_model(&gave_up), is_asked, "{reason}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streams of models: their parts, their failures and their ends, in any pieces.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::io;
 
 use ::http::Response;
@@ -8,7 +9,7 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
 use proptest::prelude::*;
-use resile::quota::{Cost, Dimension, Rate};
+use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::stream::Part;
 use resile::time::ManualTimer;
 use resile::{Never, Quota, Upstream, retry_stream};
@@ -127,6 +128,80 @@ async fn a_quota_learns_what_a_stream_used() {
         assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().len(), 4);
         assert_eq!(upstream.quota_level(Dimension::Tokens), Some(level));
     }
+}
+
+const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":700,"completion_tokens":50}}"#;
+const CUT: &str = r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#;
+const FILTERED: &str = r#"{"choices":[{"delta":{},"finish_reason":"content_filter"}]}"#;
+
+/// The usage behind a bad ending reaches the quota and the failure.
+#[tokio::test]
+async fn a_bad_ending_has_the_usage_behind_it() {
+    let used = Usage::new().with_input(700).with_output(50);
+    for (ending, kind) in [(CUT, Kind::InvalidOutput), (FILTERED, Kind::ContentFilter)] {
+        for rest in [&[USAGE][..], &[CUT, USAGE, WORD], &[ROLE, USAGE, "[DONE]"]] {
+            let body = framed(&[WORD, ending]) + ": ping\n\n" + &framed(rest);
+            let open = |_| {
+                // The provider does not close the connection.
+                let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(body.clone())));
+                let pieces = stream::iter([frame]).chain(stream::pending());
+                ready(Ok::<_, Failure>(events(Response::new(StreamBody::new(pieces)))))
+            };
+            let quota = Quota::new().with_tokens(Rate::per_minute(10_000));
+            let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
+            let stream = retry_stream(open, resile_llm::interactive(), Never)
+                .with_parts(Event::part)
+                .on(upstream.at_cost(Cost::input(700).with_max_output(300)));
+            let gave_up = stream.try_collect::<Vec<_>>().now_or_never().expect("no more is read");
+            let gave_up = gave_up.unwrap_err();
+            let failure = gave_up.last().unwrap();
+            assert_eq!((failure.kind(), failure.usage()), (kind, used), "{ending} {rest:?}");
+            assert_eq!(upstream.quota_level(Dimension::Tokens), Some(9_250), "{ending} {rest:?}");
+        }
+    }
+}
+
+/// Nothing behind a bad ending changes the failure or delays it for long.
+#[test]
+fn a_bad_ending_stays_the_failure() {
+    let large = "x".repeat(17 << 20);
+    for rest in ["", "data: [DONE]\n\n", "data: {", &framed(&[BUSY]), &framed(&[WORD]), &large] {
+        let (events, failure) = read(&(framed(&[WORD, FILTERED]) + rest));
+        assert_eq!(events, [WORD]);
+        let failure = failure.unwrap();
+        assert_eq!((failure.kind(), failure.usage()), (Kind::ContentFilter, Usage::new()));
+    }
+    let pieces = [Ok(Frame::data(Bytes::from(framed(&[FILTERED])))), Err(reset())];
+    let failure = read_answer(Response::new(StreamBody::new(stream::iter(pieces)))).1.unwrap();
+    assert_eq!((failure.kind(), failure.phase()), (Kind::ContentFilter, Phase::Preamble));
+    // Another answer of the same request goes on, whose words nobody may have.
+    for last in [WORD, BUSY, "words", "[DONE]"] {
+        let frame = Ok::<_, Infallible>(Frame::data(Bytes::from(framed(&[FILTERED, last]))));
+        let body = StreamBody::new(stream::iter([frame]).chain(stream::pending()));
+        let failure = events(Response::new(body)).next().now_or_never();
+        assert!(failure.is_some_and(|item| item.unwrap().is_err()), "{last}");
+    }
+}
+
+/// Each failure has what the events before it reported.
+#[test]
+fn a_failure_has_the_usage_of_its_stream() {
+    let start = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":700,"output_tokens":1}}}"#;
+    let last = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":50}}"#;
+    let whole = r#"{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":700,"completion_tokens":50}}"#;
+    for (body, output) in [
+        (framed(&[start]), 1),
+        (framed(&[start, BUSY]), 1),
+        (framed(&[start, "{"]), 1),
+        (framed(&[start, last]), 50),
+        (whole.to_owned(), 50),
+    ] {
+        let used = Usage::new().with_input(700).with_output(output);
+        let failure = read(&body).1.unwrap();
+        assert_eq!(failure.usage(), used, "{body}: {failure:?}");
+    }
+    let refused = Response::builder().status(429).body(whole.to_owned()).unwrap();
+    assert_eq!(read_answer(refused).1.unwrap().usage(), Usage::new());
 }
 
 #[test]

@@ -44,6 +44,8 @@ fn an_explanation_has_the_same_failure_and_true_places() {
         assert_eq!((decisive.kind(), decisive.rule()), (failure.kind(), failure.rule()), "{line}");
         assert!(explained.lost().iter().all(|reason| reason.kind() != failure.kind()), "{line}");
         assert_eq!(explained.certainty() == Certainty::Unsure, failure.is_by_status_alone());
+        let is_by_words = matches!(decisive.rule(), Rule::Phrase(_) | Rule::Grammar(_));
+        assert!(!is_by_words || decisive.text().is_some(), "{line}");
         for reason in explained.lost().iter().chain([decisive]) {
             if let Some(span) = reason.span() {
                 let message = failure.message().unwrap();

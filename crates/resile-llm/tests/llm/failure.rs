@@ -202,6 +202,38 @@ fn successful_events_are_no_failures() {
     }
 }
 
+/// A bad ending says what ended the answer and what to do.
+#[test]
+fn a_bad_ending_names_itself_and_its_remedy() {
+    let limit = "the token limit cut off the answer, raise the limit";
+    let filter = "the provider's content filter stopped the answer, rephrase the request";
+    for (reason, words, recovery) in [
+        ("length", limit, Recovery::FixRequest),
+        ("max_tokens", limit, Recovery::FixRequest),
+        ("max_output_tokens", limit, Recovery::FixRequest),
+        ("content_filter", filter, Recovery::Rephrase),
+        ("safety", filter, Recovery::Rephrase),
+        (
+            "refusal",
+            "the provider's content filter refused the content, rephrase it",
+            Recovery::Rephrase,
+        ),
+        (
+            "malformed_function_call",
+            "the model's answer cannot be used, ask again",
+            Recovery::ReAsk,
+        ),
+    ] {
+        let body = format!(r#"{{"choices":[{{"finish_reason":"{reason}"}}]}}"#);
+        let whole = Reply::new(body.as_bytes()).with_status(200).find(SystemTime::now()).unwrap();
+        let event = Failure::find_in_event(&body, Phase::Content).unwrap();
+        for failure in [whole, event] {
+            assert_eq!(failure.to_string(), format!("{words} ({reason})"));
+            assert_eq!(failure.recovery(), recovery, "{reason}");
+        }
+    }
+}
+
 #[test]
 fn a_truncated_stream_and_invalid_output_have_their_kinds() {
     let truncated = Failure::truncated(Phase::Preamble);

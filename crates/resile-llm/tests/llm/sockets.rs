@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use resile::quota::{Charge, Cost, Dimension, Rate};
+use resile::quota::{Charge, Cost, Dimension, Rate, Usage};
 use resile::time::ManualTimer;
 use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 use resile_llm::{self as llm, Failure};
@@ -35,12 +35,12 @@ async fn serve(answers: Vec<Response<Full<Bytes>>>) -> SocketAddr {
     address
 }
 
-fn answer(status: u16, headers: &[(&str, &str)], body: &'static str) -> Response<Full<Bytes>> {
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Full<Bytes>> {
     let mut answer = Response::builder().status(status);
     for (name, value) in headers {
         answer = answer.header(*name, *value);
     }
-    answer.body(body.into()).unwrap()
+    answer.body(body.to_owned().into()).unwrap()
 }
 
 async fn ask(client: &reqwest::Client, address: SocketAddr) -> Result<Vec<u8>, Failure> {
@@ -79,6 +79,20 @@ async fn an_answer_settles_its_usage_and_its_headers_lower_the_level() {
         let told = [("x-ratelimit-remaining-tokens", unknown)];
         assert_eq!(level_after(answer(200, &told, OK)).await, (true, Some(9_250)), "{unknown}");
     }
+}
+
+/// A provider charges an answer that its token limit cut off.
+#[tokio::test]
+async fn an_answer_with_a_bad_ending_has_its_usage() {
+    let cut = OK.replace("stop", "length");
+    let address = serve(vec![answer(200, &[], &cut)]).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let failure = ask(&client, address).await.unwrap_err();
+    assert_eq!(failure.usage(), Usage::new().with_input(700).with_output(50));
+    assert_eq!(level_after(answer(200, &[], &cut)).await, (false, Some(9_250)));
+    // A refusal costs nothing, whatever it says.
+    let address = serve(vec![answer(429, &[], &cut)]).await;
+    assert_eq!(ask(&client, address).await.unwrap_err().usage(), Usage::new());
 }
 
 #[tokio::test]

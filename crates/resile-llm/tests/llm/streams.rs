@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use resile_llm::{Kind, Phase, Reply, Rule};
+use resile_llm::{Failure, Kind, Phase, Reply, Rule};
 
 /// An event with content.
 const CONTENT: &str = r#"{"id":"x","choices":[{"delta":{"content":"hi"}}]}"#;
@@ -49,6 +49,27 @@ fn a_stream_with_its_last_event_is_not_truncated() {
         }
     }
     assert!(!is_truncated(&framed(&[CONTENT, "[DONE]"])));
+}
+
+/// Some formats have an object `message` for the answer itself, and bare errors have a text there.
+#[test]
+fn an_event_with_the_message_of_the_model_is_no_error() {
+    for event in [
+        r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],
+            "model":"claude","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":1}}}"#,
+        r#"{"type":"message_start","message":{"usage":{"input_tokens":9}}}"#,
+        r#"{"model":"llama","created_at":"2026-01-02T03:04:05Z","message":{"role":"assistant","content":"hi"},"done":false}"#,
+        r#"{"model":"llama","message":{"role":"assistant","content":"hi"},"done_reason":"stop","done":true}"#,
+    ] {
+        assert_eq!(Failure::find_in_event(event, Phase::Preamble), None, "{event}");
+        assert_eq!(found(event), None, "{event}");
+    }
+    for (error, kind) in [
+        (r#"{"message":"Slow down"}"#, Kind::RateLimit),
+        (r#"{"message":{"error":{"code":"insufficient_quota"}}}"#, Kind::QuotaExhausted),
+    ] {
+        assert_eq!(found(error), Some(kind), "{error}");
+    }
 }
 
 #[test]
