@@ -2,7 +2,8 @@
 //!
 //! A rule that only one failure supports may be a rule for one sentence. A second, independent failure
 //! shows that a provider says so again. A case supports a rule if the rule matches and speaks for the
-//! kind of the case. A rule that a stronger rule hides has no support from that case.
+//! kind of the case. A rule that a stronger rule hides has no support from that case. A word may also keep
+//! a statement from another kind. Such a word has the support of the cases that are misread without it.
 //!
 //! `CORPUS=a.jsonl:b.jsonl cargo test -p resile-llm --lib supported -- --nocapture` counts over more
 //! files and prints the rules with one case, with one source and without a case.

@@ -86,6 +86,10 @@ pub(crate) fn read_each(
     let (mut is_minute, mut is_rate) = (false, false);
     #[cfg(test)]
     let mut about_rate: Vec<&Place> = Vec::new();
+    #[cfg(test)]
+    for place in places.iter().filter(|place| meaning(place) & VETOES != 0) {
+        note_in(place, crate::trial::VETO);
+    }
     let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
     for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
         let counts = |place: &&Place| {
@@ -160,10 +164,19 @@ fn is_left_out(place: &Place) -> bool {
 
 #[cfg(test)]
 fn note(place: &Place, kind: Kind) {
+    note_in(place, kind.as_str());
+}
+
+#[cfg(test)]
+fn note_in(place: &Place, kind: &'static str) {
     known().get(place.phrase).into_iter().for_each(|word| {
-        crate::trial::note(("word", "", word), kind.as_str());
+        crate::trial::note(("word", "", word), kind);
     });
 }
+
+/// The meanings that keep a statement from another kind.
+#[cfg(test)]
+const VETOES: Meanings = words::FIELD | words::OFFER | words::PART | words::TOOL | VOID;
 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {
