@@ -74,13 +74,10 @@ pub(super) const FORBIDDEN: Meanings = 1 << 35;
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
-        "per min|per-min|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
-         |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
+        "per min|-minute|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
+         |per 1 minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
     ),
-    (
-        HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
-    ),
+    (HOURS, "hourly|per hour|/hour|/ hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당"),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
@@ -122,7 +119,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (CAP, "spend|budget|cost limit|billing limit|消费"),
     (
         PLAN,
-        "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
+        "resets|reset at|subscription|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
     ),
     (PROMPT, "prompt|input|question|context|conversation|history|text|transcript|输入|上下文"),
     (LONGER, "too large|too big"),
@@ -172,7 +169,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "invalid|incorrect|expire|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid|leaked|compromis|disabled|deactivat\
          |无效|过期|错误|無効|不正|期限切れ|유효하지|만료|잘못",
     ),
-    (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
+    (RATE, "rate limit|rate-limit|ratelimit|concurren|per min|throttl|频率|并发|速率"),
     (
         LOAD,
         "capacity|overload|busy|high demand|high load|heavy load|high traffic|saturat|congest\
@@ -202,8 +199,5 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "reset|closed|broken|refused|aborted|lost|terminated|disconnect|premature|incomplete|interrupt|dropped|forcibly|hang up\
          |hung up|unreachable|unexpected eof|invalid length|not closed|cut short|重置|断开|中断",
     ),
-    (
-        BYTES,
-        "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request size|request body",
-    ),
+    (BYTES, "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request body"),
 ];
