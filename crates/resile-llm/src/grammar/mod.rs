@@ -176,7 +176,8 @@ fn note_in(place: &Place, kind: &'static str) {
 
 /// The meanings that keep a statement from another kind.
 #[cfg(test)]
-const VETOES: Meanings = words::FIELD | words::OFFER | words::PART | words::TOOL | VOID;
+const VETOES: Meanings =
+    words::FIELD | words::OFFER | words::PART | words::REQUEST | words::TOOL | VOID;
 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {

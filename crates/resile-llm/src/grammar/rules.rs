@@ -4,7 +4,7 @@ use super::Said;
 use super::words::{
     ABSENT, ALLOWANCE, BARRED, BLOCKED, BROKEN, BYTES, CAP, CREDENTIAL, DAY, FIELD, FORBIDDEN,
     LACK, LINK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE, MODEL, MONEY, Meanings, OFFER, OUTPUT,
-    PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, REGION, TOOL, UNPARSED, UNSAFE, USED,
+    PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, REGION, REQUEST, TOOL, UNPARSED, UNSAFE, USED,
 };
 use crate::kind::{Kind, Scope};
 use crate::numbers;
@@ -149,6 +149,10 @@ fn request<'m>(
     }
     if has(said, TOOL | ABSENT) && said & BARRED == 0 && NONE.meets(status) {
         return Some((Kind::InvalidOutput, "a call of an absent tool"));
+    }
+    if has(said, REQUEST | UNPARSED) {
+        let rule = "the request cannot be parsed";
+        return NONE.meets(status).then_some((Kind::InvalidRequest, rule));
     }
     if NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
         return Some((Kind::InvalidOutput, "the answer cannot be parsed"));

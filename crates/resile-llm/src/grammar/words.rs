@@ -66,6 +66,8 @@ pub(super) const BYTES: Meanings = 1 << 33;
 pub(super) const FIELD: Meanings = 1 << 34;
 /// Someone lacks a permission.
 pub(super) const FORBIDDEN: Meanings = 1 << 35;
+/// The request of the caller: what cannot be parsed is not the answer.
+pub(super) const REQUEST: Meanings = 1 << 36;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word, be it a blank,
@@ -160,6 +162,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         OUTPUT | UNPARSED,
         "input value=|type validation failed|empty message|no content returned|returned no content",
     ),
+    (REQUEST, "request body|body of your request|invalid request"),
     (
         CREDENTIAL,
         "api key|apikey|api-key|access token|security token|session token|auth token|refresh token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
