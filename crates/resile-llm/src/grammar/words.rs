@@ -110,7 +110,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (OFFER, "unlock|upgrade|increase|get more|higher|up to |learn more"),
     (
         MONEY,
-        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
+        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分|资源包",
     ),
     (
         LACK,
@@ -133,7 +133,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes|mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
+        "image|file|bytes|kb |mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
     ),
     (
         MATTER,
@@ -144,7 +144,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "unsafe|to safety|for safety|of safety|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|sensitive data|sensitive topic|new sensitive\
          |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
-    (MATTER | UNSAFE, "guardrail|sensitive word"),
+    (MATTER | UNSAFE, "guardrail|sensitive word|unsafe generation"),
     (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
