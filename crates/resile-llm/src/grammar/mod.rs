@@ -15,7 +15,9 @@ use crate::kind::{Kind, Scope};
 use crate::numbers;
 use crate::statuses::Statuses;
 use rules::{LIMITED, has, longer, other, quota};
-use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS};
+use words::{
+    ALLOWANCE, DAY, LOAD, MINUTE, MINUTE_USED, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS,
+};
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +83,16 @@ pub(crate) fn read_each(
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     #[cfg(test)]
     let meaning = |place: &Place| if is_left_out(place) { 0 } else { meaning(place) };
-    let all = places.iter().fold(0, |all, place| all | meaning(place));
+    let together = |places: &[Place]| places.iter().fold(0, |all, place| all | meaning(place));
+    let statements = || places.chunk_by(|one, next| !is_stopped(message, one.start, next.start));
+    let mut all = together(places);
+    let is_minute_used = |statement: &[Place]| {
+        let said = together(statement);
+        has(said, MINUTE | USED) && periods_within(message, statement, &meaning) & MINUTE == 0
+    };
+    if has(all, MINUTE | USED) && all & PERIODS != 0 && statements().any(is_minute_used) {
+        all |= MINUTE_USED;
+    }
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
     #[cfg(test)]
@@ -91,7 +102,7 @@ pub(crate) fn read_each(
         note_in(place, crate::trial::VETO);
     }
     let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
-    for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
+    for statement in statements() {
         let counts = |place: &&Place| {
             !voids.iter().any(|void| void.start <= place.start && place.end <= void.end)
         };

@@ -68,6 +68,8 @@ pub(super) const FIELD: Meanings = 1 << 34;
 pub(super) const FORBIDDEN: Meanings = 1 << 35;
 /// The request of the caller: what cannot be parsed is not the answer.
 pub(super) const REQUEST: Meanings = 1 << 36;
+/// One statement says that the limit per minute is used up. No word has this meaning.
+pub(super) const MINUTE_USED: Meanings = 1 << 37;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word, be it a blank,
@@ -107,7 +109,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
-    (OFFER, "unlock|upgrade|increase|get more|higher|up to |learn more"),
+    (OFFER, "unlock|upgrade|increase|get more|higher|learn more"),
     (
         MONEY,
         "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分|资源包",
