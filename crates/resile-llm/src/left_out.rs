@@ -97,9 +97,13 @@ impl Case {
     }
 }
 
-/// Returns the repository or the host that a source names: all its pages are one source.
+/// Returns the repository or the host that a source names: all its pages are one source. A file of an
+/// unnamed repository is a source of its own.
 fn place(source: &str) -> String {
     let source = source.to_ascii_lowercase();
+    if source.starts_with("github file ") {
+        return source;
+    }
     let path = source.rsplit("https://").next().unwrap_or_default();
     let path = path.strip_prefix("github.com/").unwrap_or(path);
     let end = |c: char| c == '#' || c == ':' || c == '@' || c.is_whitespace();
@@ -148,13 +152,20 @@ pub(crate) fn corpus() -> String {
     std::env::var("CORPUS").unwrap_or_default()
 }
 
-/// The rules, each with the indices of the cases that support it.
+/// The rules, each with the indices of the cases that support it. A case supports a word with a veto
+/// if it is misread without this word.
 pub(crate) fn support(cases: &[Case]) -> BTreeMap<Name, BTreeSet<usize>> {
     let mut support: BTreeMap<Name, BTreeSet<usize>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
-        let (_, matched) = trial::without(BTreeSet::new(), || case.explain());
-        for (name, kind) in matched {
-            if kind == case.kind {
+        let kind = |off: BTreeSet<Name>| {
+            let (read, matched) = trial::without(off, || case.explain());
+            (read.failure().kind().as_str() == case.kind, matched)
+        };
+        let (is_right, matched) = kind(BTreeSet::new());
+        for (name, said) in matched {
+            // A veto speaks for no kind. The case needs the word if it is misread without it.
+            let is_veto = || said == trial::VETO && is_right && !kind(BTreeSet::from([name])).0;
+            if said == case.kind || is_veto() {
                 support.entry(name).or_default().insert(at);
             }
         }

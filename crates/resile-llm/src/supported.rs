@@ -2,7 +2,8 @@
 //!
 //! A rule that only one failure supports may be a rule for one sentence. A second, independent failure
 //! shows that a provider says so again. A case supports a rule if the rule matches and speaks for the
-//! kind of the case. A rule that a stronger rule hides has no support from that case.
+//! kind of the case. A rule that a stronger rule hides has no support from that case. A word may also keep
+//! a statement from another kind. Such a word has the support of the cases that are misread without it.
 //!
 //! `CORPUS=a.jsonl:b.jsonl cargo test -p resile-llm --lib supported -- --nocapture` counts over more
 //! files and prints the rules with one case, with one source and without a case.
@@ -17,7 +18,7 @@ use crate::{codes, grammar, phrases};
 /// Documented codes and phrases do not count. The numbers may only fall, while a rule without a case may
 /// get its first one.
 const LARGEST: [(&str, usize, usize); 4] =
-    [("code", 143, 130), ("phrase", 784, 747), ("stem", 78, 71), ("word", 340, 303)];
+    [("code", 143, 129), ("phrase", 772, 737), ("stem", 78, 70), ("word", 310, 288)];
 
 #[test]
 fn a_second_case_supports_each_supported_rule() {

@@ -11,6 +11,9 @@ thread_local! {
     static MATCHED: RefCell<BTreeSet<(Name, &'static str)>> = RefCell::default();
 }
 
+/// Stands for the kind of a word that may keep a statement from another kind.
+pub(crate) const VETO: &str = "veto";
+
 /// Notes that a rule matched. Returns whether the rule counts.
 pub(crate) fn counts(table: &'static str, words: &'static str, kind: &'static str) -> bool {
     let name = (table, kind, words);

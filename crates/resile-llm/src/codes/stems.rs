@@ -30,7 +30,9 @@ pub(super) static STEMS: &[Group] = &[
     group(Kind::QuotaExhausted, "quotaexceeded quotareached")
         .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::LARGE)),
     group(Kind::RateLimit, "exhausted quotaexceeded").at(Statuses::RATE),
-    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired"),
+    // At a 429 or a 503 a gateway waits for one of its own credentials.
+    group(Kind::Auth, "apikey unauthorized authentication accesstoken credential authfail signature tokenexpired")
+        .at(Statuses::ALL.but(Statuses::RATE).but(Statuses::BUSY)),
     group(Kind::Permission, "permission accessdenied forbidden noauth").yields_to_words(),
     group(Kind::NotFound, "modelnotfound invalidmodel unknownmodel unsupportedmodel modelnotexist"),
     // At a 400 the request refers to something missing, such as an earlier answer. The model

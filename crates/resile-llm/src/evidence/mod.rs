@@ -176,8 +176,18 @@ impl Evidence<'_> {
                 let mut codes = self.found.codes.iter();
                 codes.find_map(|code| generic::server(code)).map(|code| of(Kind::Server, code))
             };
-            let server = if status == 400 { server() } else { None };
-            return server.unwrap_or_else(|| of(by_status(status), Rule::Status(status)));
+            // A gateway's 500 may name a limit of the provider behind it.
+            let class = || {
+                let is_limit = |kind| matches!(kind, Kind::RateLimit | Kind::QuotaExhausted);
+                let mut classes = self.classes().filter_map(|class| self.named(class));
+                classes.find(|(kind, _)| is_limit(*kind)).map(|(kind, rule)| of(kind, rule))
+            };
+            let better = match status {
+                400 => server(),
+                500 => class(),
+                _ => None,
+            };
+            return better.unwrap_or_else(|| of(by_status(status), Rule::Status(status)));
         }
         if let Some((kind, rule)) = self.classes().find_map(|class| self.class(class)) {
             return of(kind, rule);

@@ -104,7 +104,8 @@ impl Evidence<'_> {
             }
             // At no status, the words about a bad request are the weakest.
             (None, Some(phrase), Some(said))
-                if phrase.kind == Kind::InvalidRequest && said.kind == Kind::InvalidOutput =>
+                if phrase.kind == Kind::InvalidRequest
+                    && matches!(said.kind, Kind::InvalidOutput | Kind::ContentFilter) =>
             {
                 Some(Words::from(said))
             }

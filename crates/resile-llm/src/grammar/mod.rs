@@ -15,7 +15,9 @@ use crate::kind::{Kind, Scope};
 use crate::numbers;
 use crate::statuses::Statuses;
 use rules::{LIMITED, has, longer, other, quota};
-use words::{ALLOWANCE, DAY, LOAD, MINUTE, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS};
+use words::{
+    ALLOWANCE, DAY, LOAD, MINUTE, MINUTE_USED, Meanings, PERIODS, RATE, TODAY, USED, VOID, WORDS,
+};
 
 /// The common meaning of the statements of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +83,26 @@ pub(crate) fn read_each(
     let meaning = |place: &Place| meanings.get(place.phrase).copied().unwrap_or_default();
     #[cfg(test)]
     let meaning = |place: &Place| if is_left_out(place) { 0 } else { meaning(place) };
-    let all = places.iter().fold(0, |all, place| all | meaning(place));
+    let together = |places: &[Place]| places.iter().fold(0, |all, place| all | meaning(place));
+    let statements = || places.chunk_by(|one, next| !is_stopped(message, one.start, next.start));
+    let mut all = together(places);
+    let is_minute_used = |statement: &[Place]| {
+        let said = together(statement);
+        has(said, MINUTE | USED) && periods_within(message, statement, &meaning) & MINUTE == 0
+    };
+    if has(all, MINUTE | USED) && all & PERIODS != 0 && statements().any(is_minute_used) {
+        all |= MINUTE_USED;
+    }
     let mut reading = Reading::default();
     let (mut is_minute, mut is_rate) = (false, false);
     #[cfg(test)]
     let mut about_rate: Vec<&Place> = Vec::new();
+    #[cfg(test)]
+    for place in places.iter().filter(|place| meaning(place) & VETOES != 0) {
+        note_in(place, crate::trial::VETO);
+    }
     let voids: Vec<_> = places.iter().filter(|place| meaning(place) & VOID != 0).collect();
-    for statement in places.chunk_by(|one, next| !is_stopped(message, one.start, next.start)) {
+    for statement in statements() {
         let counts = |place: &&Place| {
             !voids.iter().any(|void| void.start <= place.start && place.end <= void.end)
         };
@@ -160,10 +175,20 @@ fn is_left_out(place: &Place) -> bool {
 
 #[cfg(test)]
 fn note(place: &Place, kind: Kind) {
+    note_in(place, kind.as_str());
+}
+
+#[cfg(test)]
+fn note_in(place: &Place, kind: &'static str) {
     known().get(place.phrase).into_iter().for_each(|word| {
-        crate::trial::note(("word", "", word), kind.as_str());
+        crate::trial::note(("word", "", word), kind);
     });
 }
+
+/// The meanings that keep a statement from another kind.
+#[cfg(test)]
+const VETOES: Meanings =
+    words::FIELD | words::OFFER | words::PART | words::REQUEST | words::TOOL | VOID;
 
 /// Returns whether a statement ends between two places.
 fn is_stopped(message: &str, from: usize, to: usize) -> bool {

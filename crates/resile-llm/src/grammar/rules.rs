@@ -3,8 +3,9 @@
 use super::Said;
 use super::words::{
     ABSENT, ALLOWANCE, BARRED, BLOCKED, BROKEN, BYTES, CAP, CREDENTIAL, DAY, FIELD, FORBIDDEN,
-    LACK, LINK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE, MODEL, MONEY, Meanings, OFFER, OUTPUT,
-    PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, REGION, TOOL, UNPARSED, UNSAFE, USED,
+    LACK, LINK, LOAD, LONG, LONGER, MATTER, MEASURE, MINUTE, MINUTE_USED, MODEL, MONEY, Meanings,
+    OFFER, OUTPUT, PART, PERIODS, PLAN, PROMPT, RATE, REFUSED, REGION, REQUEST, TOOL, UNPARSED,
+    UNSAFE, USED,
 };
 use crate::kind::{Kind, Scope};
 use crate::numbers;
@@ -46,7 +47,9 @@ pub(super) fn quota(said: Meanings, all: Meanings, status: Statuses) -> Option<S
     let of = |scope, rule| Some(Said { kind: Kind::QuotaExhausted, scope, rule });
     // "The limit is exceeded. The maximum is 400 a day."
     let is_named = all & USED != 0 && said & LONGER != 0 && all & MINUTE == 0;
-    let is_used = said & USED != 0 || is_named || LIMITED.meets(status) && said & OFFER == 0;
+    // "Too many requests: 20 per minute. It is 900 per day with a plan."
+    let is_other = said & OFFER != 0 || all & MINUTE_USED != 0;
+    let is_used = said & USED != 0 || is_named || LIMITED.meets(status) && !is_other;
     if said & PERIODS != 0 && said & (ALLOWANCE | CAP | MONEY) != 0 && said & MINUTE == 0 && is_used
     {
         let scope = if said & LONG != 0 {
@@ -149,6 +152,10 @@ fn request<'m>(
     }
     if has(said, TOOL | ABSENT) && said & BARRED == 0 && NONE.meets(status) {
         return Some((Kind::InvalidOutput, "a call of an absent tool"));
+    }
+    if has(said, REQUEST | UNPARSED) {
+        let rule = "the request cannot be parsed";
+        return NONE.meets(status).then_some((Kind::InvalidRequest, rule));
     }
     if NONE.and(Statuses::FAULT).meets(status) && has(said, OUTPUT | UNPARSED) {
         return Some((Kind::InvalidOutput, "the answer cannot be parsed"));

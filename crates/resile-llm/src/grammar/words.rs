@@ -66,6 +66,10 @@ pub(super) const BYTES: Meanings = 1 << 33;
 pub(super) const FIELD: Meanings = 1 << 34;
 /// Someone lacks a permission.
 pub(super) const FORBIDDEN: Meanings = 1 << 35;
+/// The request of the caller: what cannot be parsed is not the answer.
+pub(super) const REQUEST: Meanings = 1 << 36;
+/// One statement says that the limit per minute is used up. No word has this meaning.
+pub(super) const MINUTE_USED: Meanings = 1 << 37;
 
 /// Words of one or several meanings, with `|` between them. A word counts from its start on: what
 /// follows it may be a longer form. A blank at its end stands for the end of the word, be it a blank,
@@ -74,13 +78,10 @@ pub(super) const FORBIDDEN: Meanings = 1 << 35;
 pub(super) static WORDS: &[(Meanings, &str)] = &[
     (
         MINUTE,
-        "per min|per-min|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
-         |per 1 minute|1-minute|one-minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
+        "per min|-minute|/min|/ min|per second|per-second|/sec|a minute|each minute|every minute|minute limit|in one minute|within one minute\
+         |per 1 minute|rpm|tpm|qps|每分钟|分钟|每秒|毎分|毎秒|分あたり|秒あたり|분당|초당",
     ),
-    (
-        HOURS,
-        "hourly|per hour|/hour|/ hour|an hour|the hour|this hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당",
-    ),
+    (HOURS, "hourly|per hour|/hour|/ hour|hour |-hour|five hour|24h|每小时|小时|時間あたり|시간당"),
     (HOURS | ALLOWANCE, "5h limit|hour limit"),
     // Alibaba links to this chapter of its documentation at a limit of tokens per minute.
     (MINUTE | ALLOWANCE, "error-code#token-limit"),
@@ -108,10 +109,10 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),
-    (OFFER, "unlock|upgrade|increase|get more|higher|up to |learn more"),
+    (OFFER, "unlock|upgrade|increase|get more|higher|learn more"),
     (
         MONEY,
-        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分",
+        "credit|balance |balances|funds|wallet|prepaid|prepay|payment|余额|账户|额度|点数|积分|资源包",
     ),
     (
         LACK,
@@ -122,7 +123,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (CAP, "spend|budget|cost limit|billing limit|消费"),
     (
         PLAN,
-        "resets|reset at|subscription|paused|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
+        "resets|reset at|subscription|allotment|resource pack|overage|free allocat|free quota|free trial|免费|套餐",
     ),
     (PROMPT, "prompt|input|question|context|conversation|history|text|transcript|输入|上下文"),
     (LONGER, "too large|too big"),
@@ -134,7 +135,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
     (MEASURE, "token|character|length|window|size|context limit|长度|字符"),
     (
         PART,
-        "image|file|bytes|mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
+        "image|file|bytes|kb |mb |megabyte|audio|video|pixel|batch|items|output token|thinking|reasoning|max tokens|max completion tokens|temperature",
     ),
     (
         MATTER,
@@ -145,7 +146,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "unsafe|to safety|for safety|of safety|inappropriate|high risk|high-risk|harmful|censor|policy violation|offensive|flagged|sensitive info|sensitive content|sensitive data|sensitive topic|new sensitive\
          |risk control|违规|敏感|不合规|不適切|有害|부적절|유해",
     ),
-    (MATTER | UNSAFE, "guardrail|sensitive word"),
+    (MATTER | UNSAFE, "guardrail|sensitive word|unsafe generation"),
     (BLOCKED, "blocked|filtered|rejected|prohibited|拦截|ブロック|차단"),
     (
         OUTPUT,
@@ -163,6 +164,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         OUTPUT | UNPARSED,
         "input value=|type validation failed|empty message|no content returned|returned no content",
     ),
+    (REQUEST, "request body|body of your request|invalid request"),
     (
         CREDENTIAL,
         "api key|apikey|api-key|access token|security token|session token|auth token|refresh token|credential|secret key|bearer|password|login|密钥|令牌|apiキー|api キー|api키|api 키|認証情報|자격 증명",
@@ -172,7 +174,7 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "invalid|incorrect|expire|missing|not match|wrong|revoked|not valid|malformed|unauthorized|fail|not found|no longer valid|leaked|compromis|disabled|deactivat\
          |无效|过期|错误|無効|不正|期限切れ|유효하지|만료|잘못",
     ),
-    (RATE, "rate limit|rate-limit|ratelimit|rate quota|concurren|per min|throttl|频率|并发|速率"),
+    (RATE, "rate limit|rate-limit|ratelimit|concurren|per min|throttl|频率|并发|速率"),
     (
         LOAD,
         "capacity|overload|busy|high demand|high load|heavy load|high traffic|saturat|congest\
@@ -202,8 +204,5 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "reset|closed|broken|refused|aborted|lost|terminated|disconnect|premature|incomplete|interrupt|dropped|forcibly|hang up\
          |hung up|unreachable|unexpected eof|invalid length|not closed|cut short|重置|断开|中断",
     ),
-    (
-        BYTES,
-        "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request size|request body",
-    ),
+    (BYTES, "bytes|byte |mb |kb |megabyte|payload|file size|image size|body size|request body"),
 ];

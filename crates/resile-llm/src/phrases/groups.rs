@@ -83,6 +83,8 @@ pub(super) static GROUPS: &[Group] = &[
     group(Kind::QuotaExhausted, RATE.and(NONE), BARE_QUOTA),
     // A plan does not include such requests.
     group(Kind::QuotaExhausted, RATE, "extra usage is required"),
+    // A service that is there for others is not overloaded.
+    group(Kind::Permission, BAD.and(DENIED).and(NONE), "unavailable in your"),
     group(
         Kind::Overloaded,
         FAULT.and(BUSY).and(RATE).and(NONE).and(WIRE),
