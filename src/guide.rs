@@ -219,6 +219,7 @@ chapter! {
 }
 
 chapter! {
+    #[cfg_attr(not(feature = "http"), doc = "[crate::http]: crate#features")]
     migrating [] [
         "crate::Run" "crate::RetryPolicy::with_attempts" "crate::Backoff::exponential"
         "crate::RetryPolicy::with_classifier" "crate::Upstream::observed_by" "crate::Verdict::after"
@@ -227,6 +228,9 @@ chapter! {
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
         "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::into_last"
+        "crate::Backoff::with_cap" "crate::RetryPolicy::with_hint_cap" "crate::http"
+        "crate::observe::AttemptFailure::source" "crate::Backoff::fibonacci" "crate::Backoff::linear"
+        "crate::Backoff::custom" "crate::Upstream::with_seed"
     ]
     include_str!("../docs/guide/migrating.md")
 }

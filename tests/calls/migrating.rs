@@ -11,10 +11,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
-use resile::{Backoff, Jitter, Never, RetryPolicy, Upstream, retry};
+use resile::{
+    Attempt, Backoff, GaveUp, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 
 use crate::backoff::{plain, seeded};
-use crate::script::drive;
+use crate::script::{Down, drive};
 
 /// The interval of a draw, as multiples of the capped delay.
 type Interval = (f64, f64);
@@ -157,6 +159,11 @@ fn a_list_of_delays_is_steps_with_one_attempt_more() {
     }
     assert_eq!(bounds(steps, 3), (LIST[1], LIST[1]));
     let policy = RetryPolicy::new().with_attempts(3).with_backoff(steps);
+    assert_eq!(failing(policy, Verdict::transient()).0, LIST);
+}
+
+/// Makes a call whose attempts fail at once with this verdict, and returns its delays and its end.
+fn failing(policy: RetryPolicy, verdict: Verdict) -> (Vec<Duration>, GaveUp<&'static str>) {
     let waits = Mutex::new(vec![]);
     let note = |event: &Event<'_>| {
         if let EventKind::Waiting { delay, .. } = event.kind {
@@ -165,7 +172,124 @@ fn a_list_of_delays_is_steps_with_one_attempt_more() {
     };
     let timer = ManualTimer::new();
     let upstream = Upstream::new("old").with_timer(&timer);
+    let policy = policy.with_classifier(|_: &&str| verdict);
     let call = retry(|_| ready(Err::<(), _>("busy")), policy, Never);
-    drive(call.on(&upstream.observed_by(&note)), &timer).unwrap_err();
-    assert_eq!(*waits.lock().unwrap(), LIST);
+    let gave_up = drive(call.on(&upstream.observed_by(&note)), &timer).unwrap_err();
+    (waits.into_inner().unwrap(), gave_up)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// backon waits for what `adjust` returns.
+#[test]
+fn a_hint_above_the_cap_ends_the_call() {
+    let hint = Duration::from_secs(180);
+    let policy = RetryPolicy::new().with_attempts(4);
+    let (waits, gave_up) = failing(policy, Verdict::transient().after(hint));
+    assert!(waits.is_empty());
+    assert_eq!(gave_up.reason(), StopReason::HintTooLong);
+    assert_eq!(gave_up.retry_after(), Some(hint));
+    let (waits, _) = failing(policy.with_hint_cap(hint), Verdict::transient().after(hint));
+    assert_eq!(waits.len(), 3);
+    assert!(waits.iter().all(|wait| *wait >= hint), "{waits:?}");
+}
+
+/// `adjust` of backon replaces a delay, also by a shorter one, and adds retries.
+#[test]
+fn a_hint_lengthens_a_delay_and_adds_no_attempt() {
+    let short = Verdict::transient().after(Duration::from_millis(10));
+    let policy = RetryPolicy::new().with_attempts(4);
+    let (waits, gave_up) = failing(policy.with_backoff(Backoff::fixed(SECOND)), short);
+    assert_eq!(waits, [SECOND; 3]);
+    assert_eq!(gave_up.reason(), StopReason::Attempts);
+    // With this backoff the hint is the whole delay.
+    let bare = policy.with_backoff(Backoff::none().with_jitter(Jitter::None));
+    assert_eq!(failing(bare, short).0, [Duration::from_millis(10); 3]);
+}
+
+#[test]
+fn a_growing_delay_ends_at_30_s_unless_the_cap_is_lifted() {
+    let half_a_minute = 30 * SECOND;
+    for (base, retry, uncapped) in [(1_000, 8, 128_000), (200, 9, 51_200)] {
+        let backoff = Backoff::exponential(Duration::from_millis(base));
+        assert_eq!(plain(backoff, retry), half_a_minute);
+        let lifted = plain(backoff.with_cap(Duration::MAX), retry);
+        assert_eq!(lifted, Duration::from_millis(uncapped));
+    }
+}
+
+/// Returns the attempts of a crate that asks after each attempt whether the time is over, as
+/// `max_duration` of tokio-retry2 does.
+fn attempts_if_asked_between(delay: Duration, limit: Duration) -> u32 {
+    let ends = (1..).map(|attempt| delay * (attempt - 1));
+    ends.take_while(|end| *end <= limit).zip(2..).last().map_or(1, |(_, attempts)| attempts)
+}
+
+#[test]
+fn no_attempt_begins_after_the_total_timeout() {
+    let delay = Duration::from_millis(220);
+    assert_eq!(attempts_if_asked_between(delay, SECOND), 6);
+    let policy = RetryPolicy::new()
+        .with_attempts(u32::MAX)
+        .with_total_timeout(SECOND)
+        .with_backoff(Backoff::fixed(delay));
+    let (_, gave_up) = failing(policy, Verdict::transient());
+    assert_eq!((gave_up.attempts(), gave_up.reason()), (5, StopReason::Deadline));
+}
+
+/// `ConstantBuilder` and `FibonacciBuilder` of backon, `FibonacciBackoff` and `LinearBackoff` of
+/// tokio-retry2.
+#[test]
+fn other_curves_have_an_equivalent() {
+    const WITH_INCREMENT: Backoff = Backoff::custom(|retry| {
+        Duration::from_millis(100) + Duration::from_millis(200) * (retry - 1)
+    });
+    let constant = Backoff::fixed(2 * SECOND).with_jitter(Jitter::Equal);
+    let (mut this, mut next) = (SECOND, SECOND);
+    for retry in 1..12 {
+        assert_eq!(bounds(constant, retry), (SECOND, 2 * SECOND));
+        let old = this.min(60 * SECOND);
+        let fibonacci = Backoff::fibonacci(SECOND).with_cap(60 * SECOND);
+        assert_eq!(bounds(fibonacci.with_jitter(Jitter::None), retry), (old, old));
+        let doubled = Backoff::fibonacci(2 * SECOND).with_cap(120 * SECOND);
+        assert_eq!(bounds(doubled.with_jitter(Jitter::Equal), retry), (old, 2 * old));
+        (this, next) = (next, this + next);
+        let linear = Backoff::linear(SECOND).with_jitter(Jitter::None);
+        assert_eq!(bounds(linear, retry), (SECOND * retry, SECOND * retry));
+        let old = Duration::from_millis(100 + 200 * u64::from(retry - 1));
+        assert_eq!(bounds(WITH_INCREMENT, retry), (old, old));
+    }
+}
+
+/// `jitter_with_bounds(low, high)` of tokio-retry2, below the cap.
+#[test]
+fn bounds_of_jitter_have_an_equivalent() {
+    for interval @ (low, high) in [(0.5, 1.0), (0.25, 0.75), (1.0, 3.0)] {
+        let middle = f64::midpoint(low, high);
+        let backoff = Backoff::exponential(OLD.base.mul_f64(middle))
+            .with_cap(OLD.cap.mul_f64(high))
+            .with_jitter(Jitter::Proportional((high - low) / (high + low)));
+        for retry in 1..=4 {
+            let (new, of) = (bounds(backoff, retry), OLD.bounds(retry, interval));
+            assert!(are_near(new, of), "{new:?} for {of:?}");
+        }
+    }
+}
+
+/// `notify` of backon gets the error itself.
+#[test]
+fn an_observer_finds_the_error_of_the_program() {
+    let seen = Mutex::new(vec![]);
+    let notify = |event: &Event<'_>| {
+        if let EventKind::Waiting { failure, .. } = event.kind {
+            let error = failure.source.and_then(|error| error.downcast_ref::<Down>());
+            seen.lock().unwrap().push(error.copied());
+        }
+    };
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("old").with_timer(&timer);
+    let fetch = |attempt: Attempt| ready(Err::<(), _>(Down(attempt.number())));
+    let call = retry(fetch, RetryPolicy::new(), Never);
+    drive(call.on(&upstream.observed_by(&notify)), &timer).unwrap_err();
+    assert_eq!(*seen.lock().unwrap(), [Some(Down(1)), Some(Down(2))]);
 }

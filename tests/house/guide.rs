@@ -120,6 +120,7 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
         ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
         ("operating", "lab/operating/src/main.rs"),
+        ("migrating", "crates/resile-tower/tests/tower/migrating/program.rs"),
         ("streams", "crates/resile-llm/examples/chat/program.rs"),
         ("sdks", "lab/sdks/programs/async_openai.rs"),
         ("sdks", "lab/sdks/programs/genai.rs"),
