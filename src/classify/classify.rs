@@ -327,6 +327,57 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 /// the error and keeps the opinion of that classifier on cut attempts. Made by `over` of
 /// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers
 /// of other crates.
+///
+/// # The type of the error
+///
+/// The closure of `over` returns a verdict and no word, so [`error_type`](Classify::error_type)
+/// returns `None`. For the word of the part, put a classifier without an opinion before this one:
+///
+/// ```
+/// use resile::io::Classifier;
+/// use resile::{Classify, Verdict};
+/// use std::borrow::Cow;
+/// use std::io;
+///
+/// const BOOKING: Classifier = Classifier::non_idempotent();
+///
+/// enum CallError {
+///     Io(io::Error),
+///     NoToken,
+/// }
+///
+/// struct Words;
+///
+/// impl Classify<CallError> for Words {
+///     fn classify(&self, _: &CallError) -> Option<Verdict> {
+///         None
+///     }
+///
+///     fn error_type<'e>(&self, error: &'e CallError) -> Option<Cow<'e, str>> {
+///         match error {
+///             CallError::Io(error) => BOOKING.error_type(error),
+///             CallError::NoToken => Some("no_token".into()),
+///         }
+///     }
+/// }
+///
+/// let over = BOOKING.over(|io, error: &CallError| match error {
+///     CallError::Io(error) => io.verdict(error),
+///     CallError::NoToken => None,
+/// });
+/// let booking = (Words, over);
+/// let refused = CallError::Io(io::ErrorKind::ConnectionRefused.into());
+/// assert!(booking.classify(&refused).unwrap().is_again());
+/// assert_eq!(booking.error_type(&refused).as_deref(), Some("refused"));
+/// # assert_eq!(booking.error_type(&CallError::NoToken).as_deref(), Some("no_token"));
+/// # use resile::classify::Cut;
+/// # assert_eq!(booking.classify_cut(Cut::Deadline), Some(BOOKING.unanswered()));
+/// # let reads = Classifier::idempotent().over(|io, error: &CallError| match error {
+/// #     CallError::Io(error) => io.verdict(error),
+/// #     CallError::NoToken => None,
+/// # });
+/// # assert!((Words, reads).classify_cut(Cut::Deadline).unwrap().is_again());
+/// ```
 #[derive(Clone, Copy)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Over<C, F> {
