@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::verdict::{Cut, Verdict};
@@ -25,7 +24,7 @@ use crate::verdict::{Cut, Verdict};
 /// | [`http::Classifier`] | stated | if it is idempotent |
 /// | [`io::Classifier`](crate::io::Classifier) | stated | if it is idempotent |
 /// | `Classifier` of the crate `resile-llm` | stated | yes |
-/// | [`Over`], made by `over` of these three | stated | as they say |
+/// | [`Over`](crate::classify::Over), made by `over` of these three | stated | as they say |
 /// | [`cut_is(verdict)`](ClassifyExt::cut_is) | stated | as `verdict` says |
 /// | [`Always`], a closure that returns `bool` | default | yes: a failure that may pass is the closure's only subject |
 /// | a closure that returns `Verdict` or `Option<Verdict>` | default | no |
@@ -317,51 +316,5 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 
     fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
         self.classifier.error_type(error)
-    }
-}
-
-#[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier::over")]
-#[cfg_attr(not(feature = "http"), doc = "[`http::Classifier`]: crate#features")]
-#[doc = ""]
-/// A classifier of an error type of your own. It asks a ready-made classifier about the parts of
-/// the error and keeps the opinion of that classifier on cut attempts. Made by `over` of
-/// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers
-/// of other crates.
-#[derive(Clone, Copy)]
-#[must_use = "a classifier does nothing until it is asked"]
-pub struct Over<C, F> {
-    classifier: C,
-    map: F,
-    /// The opinion of `classifier` on a cut.
-    cut: Verdict,
-}
-
-impl<C, F> Over<C, F> {
-    /// Creates the classifier. `cut` is the opinion of `classifier` on an attempt that was cut.
-    /// Call this in the `over` of a classifier that you publish, and others call that `over`.
-    pub const fn new(classifier: C, cut: Verdict, map: F) -> Self {
-        Self { classifier, map, cut: cut.stated().on_cut() }
-    }
-}
-
-impl<C: fmt::Debug, F> fmt::Debug for Over<C, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Over").field("classifier", &self.classifier).finish_non_exhaustive()
-    }
-}
-
-impl<E: ?Sized, C, F, V> Classify<E> for Over<C, F>
-where
-    F: Fn(&C, &E) -> V,
-    V: Opinion,
-{
-    #[inline]
-    fn classify(&self, error: &E) -> Option<Verdict> {
-        (self.map)(&self.classifier, error).verdict()
-    }
-
-    #[inline]
-    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.cut)
     }
 }

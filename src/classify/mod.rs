@@ -1,7 +1,9 @@
 //! Classification of errors, shared by all parts of a call.
 
 pub(crate) mod classify;
+mod over;
 
-pub use self::classify::{Always, ClassifyExt, CutIs, Opinion, Over};
+pub use self::classify::{Always, ClassifyExt, CutIs, Opinion};
 pub(crate) use self::classify::{CUT, Classify};
+pub use self::over::Over;
 pub use crate::verdict::Cut;

@@ -151,7 +151,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
-    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier.
+    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier, but
+    /// the word of `error.type` does not: see [`Over`].
     ///
     /// An operation with the error [`Failure`] needs no such classifier.
     ///

@@ -32,11 +32,15 @@ impl RetryPolicy {
     /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. A database transaction is
     /// repeated from its beginning, with its reads.
     ///
-    /// A [budget](crate::Budget) counts these retries like all others, because each is load on the
-    /// database and may collide again. Its 8 tokens are too few for such work. If a pool of `n`
-    /// connections limits the work in flight, `9 * n` tokens pay for all retries of one collision
-    /// of all. Or take an upstream without a budget for the transactions: then ten attempts are the
-    /// limit.
+    /// Begin without a [budget](crate::Budget): the ten attempts are the limit, and a pool of
+    /// connections limits the work in flight. A budget counts these retries like all others, because
+    /// each is load on the database and may collide again. Its capacity pays for a burst: with a pool of
+    /// `n` connections `9 * n` tokens pay for all retries of one collision of all. Its deposit pays in
+    /// the long run: 0.1 token per success is one retry for ten calls, whatever the capacity is. Where
+    /// most calls want one row, most of them would end with a spent budget. To protect the database
+    /// in an outage all the same, set the deposit to the retries that a success needs on that row,
+    /// such as [`with_deposit(3.0)`](crate::Budget::with_deposit). Without successes the retries still
+    /// end with the capacity.
     ///
     /// # Examples
     ///

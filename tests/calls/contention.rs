@@ -6,7 +6,7 @@ use std::time::Duration;
 use resile::breaker::State;
 use resile::policy::Decision;
 use resile::{
-    Attempt, Backoff, Breaker, Health, Jitter, Never, RetryPolicy, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Budget, Health, Jitter, Never, RetryPolicy, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 
@@ -70,4 +70,30 @@ async fn contention_opens_no_breaker() {
     assert!(*conflicts.borrow() > 0);
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(upstream.state(), Some(State::Closed));
+}
+
+/// Each transaction collides twice before it commits. A capacity pays for the first ones only, whereas
+/// the deposit of two retries pays for all. Without successes both end with the capacity.
+#[tokio::test(start_paused = true)]
+async fn the_deposit_pays_for_collisions_in_the_long_run() {
+    let policy = RetryPolicy::contention().with_classifier(|_: &&str| CONFLICT);
+    let run = async |budget: Budget, collisions: u32| {
+        let upstream = Upstream::new("database").with_budget(budget.with_capacity(90));
+        let (attempts, mut committed) = (Cell::new(0), 0);
+        for _ in 0..1000 {
+            let transaction = async |attempt: Attempt| {
+                attempts.set(attempts.get() + 1);
+                if attempt.number() > collisions { Ok(()) } else { Err("40001") }
+            };
+            let call = retry(transaction, &policy, Never).on(&upstream);
+            committed += u32::from(call.await.is_ok());
+        }
+        (committed, attempts.get())
+    };
+    assert_eq!(run(Budget::new().with_deposit(2.0), 2).await, (1000, 3000));
+    let (committed, _) = run(Budget::new(), 2).await;
+    assert!(committed < 100, "{committed}");
+    for deposit in [0.1, 2.0] {
+        assert_eq!(run(Budget::new().with_deposit(deposit), 99).await, (0, 1000 + 90));
+    }
 }

@@ -83,7 +83,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
-    /// asks this classifier. The opinion on cut attempts remains that of this classifier.
+    /// asks this classifier. The opinion on cut attempts remains that of this classifier, but the word
+    /// of `error.type` does not: see [`Over`].
     ///
     /// # Examples
     ///

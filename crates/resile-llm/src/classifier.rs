@@ -124,7 +124,8 @@ impl Classifier {
 
     /// Makes a classifier for an error type of your own, such as that of an SDK. `map` finds the
     /// failure in the error, and asks this classifier. A closure alone has no opinion on cut
-    /// attempts, so it does not repeat them. This classifier repeats them.
+    /// attempts, so it does not repeat them. This classifier repeats them. The word of `error.type`
+    /// is not that of the failure: see [`Over`].
     ///
     /// # Examples
     ///

@@ -1,19 +1,20 @@
 use std::time::Duration;
 
-use resile::{Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
+use resile::{GaveUp, Never, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
-/// The capacity is nine retries for each of ten connections, because collisions come in crowds.
-static BANK: Upstream = Upstream::new("bank").with_budget(Budget::new().with_capacity(90));
+static BANK: Upstream = Upstream::new("bank");
 
-const POLICY: RetryPolicy = RetryPolicy::contention()
-    .with_attempt_timeout(Duration::from_secs(5))
-    .with_total_timeout(Duration::from_secs(15));
+/// Both calls may be made twice: a read does no harm, and a transfer has its id.
+const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
+    .with_attempt_timeout(Duration::from_secs(6))
+    .with_total_timeout(Duration::from_secs(15))
+    .with_classifier(Classifier::idempotent());
 
-/// Opens the pool. An attempt waits up to 2 s for a connection and twice 1 s for a lock, which is less
-/// than its timeout. So each of these waits ends with an error of its own, after which the transaction
-/// is made again, and no attempt is cut in doubt that has only waited.
+/// Opens the pool. An attempt waits up to 2 s for a connection and three times 1 s for a lock, which is
+/// less than its timeout. So each of these waits ends with an error of its own, which says what was
+/// missing, and not as "did not finish within 6s".
 pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(10)
@@ -23,27 +24,39 @@ pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
 
 /// Reads the amount of an account.
 pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::Error>> {
-    let policy = POLICY.with_classifier(Classifier::idempotent());
     let read = "SELECT amount FROM account WHERE id = $1";
     let query = |_| sqlx::query_scalar(read).bind(id).fetch_one(bank);
-    retry(query, policy, Never).on(&BANK).await
+    retry(query, POLICY, Never).on(&BANK).await
 }
 
-/// Moves an amount from one account to another.
+/// A transfer from one account to another. Its id belongs to this transfer alone, and each further call
+/// for this transfer has the same id.
+pub(crate) struct Transfer<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) from: i32,
+    pub(crate) to: i32,
+    pub(crate) amount: i64,
+}
+
+/// Makes a transfer once, however often it is called.
 pub(crate) async fn transfer(
     bank: &PgPool,
-    [from, to]: [i32; 2],
-    amount: i64,
+    transfer: &Transfer<'_>,
 ) -> Result<(), GaveUp<sqlx::Error>> {
-    let policy = POLICY.with_classifier(Classifier::non_idempotent());
-    retry(|_| attempt(bank, [from, to], amount), policy, Never).on(&BANK).await
+    retry(|_| attempt(bank, transfer), POLICY, Never).on(&BANK).await
 }
 
 /// Makes the whole transaction. If it is dropped, it is rolled back.
-async fn attempt(bank: &PgPool, [from, to]: [i32; 2], amount: i64) -> sqlx::Result<()> {
+async fn attempt(bank: &PgPool, transfer: &Transfer<'_>) -> sqlx::Result<()> {
     let mut transaction = bank.begin().await?;
+    // This waits for an earlier attempt whose `COMMIT` is still running.
+    let insert = "INSERT INTO transfer (id) VALUES ($1) ON CONFLICT DO NOTHING";
+    let query = sqlx::query(insert).bind(transfer.id);
+    if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+        return Ok(()); // an earlier attempt or call has committed
+    }
     let add = "UPDATE account SET amount = amount + $1 WHERE id = $2";
-    for (id, change) in [(from, -amount), (to, amount)] {
+    for (id, change) in [(transfer.from, -transfer.amount), (transfer.to, transfer.amount)] {
         let query = sqlx::query(add).bind(change).bind(id);
         query.execute(&mut *transaction).await?;
     }
