@@ -14,7 +14,7 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 use self::retry_info::retry_info;
 use self::status::Status;
 use crate::foreign::Site;
-use crate::http::judge::{judged_answer, judged_error, watch};
+use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
@@ -28,7 +28,8 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// HTTP counts, such as the 503 of a proxy.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
-/// has a default, and a [`Classifier`] among the extensions of a request replaces it.
+/// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
+/// `resile::http` or that of `resile-clients`.
 #[derive(Clone, Copy, Debug)]
 pub struct Grpc {
     idempotency: Idempotency,
@@ -43,9 +44,9 @@ impl RetryLayer<Grpc> {
     /// errors, so the policy has no classifier.
     ///
     /// A request has a classifier of its own through its extensions, such as a read among orders:
-    /// `request.extensions_mut().insert(resile::http::Classifier::idempotent())` on a
-    /// `tonic::Request`, whose extensions become those of the request of HTTP. It is the classifier of
-    /// `resile::http`, and any other type has no effect.
+    /// `request.extensions_mut().insert(resile_clients::Classifier::idempotent())` on a
+    /// `tonic::Request`, whose extensions become those of the request of HTTP. The classifier of
+    /// `resile::http` has the same effect, and any other type has none.
     ///
     /// `set_timeout` of a request limits each attempt. To limit one whole call, use
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
@@ -89,8 +90,8 @@ impl<B> SealedJudge<Request<B>> for Grpc {
     type Rule = GrpcRule;
 
     fn rule(&self, request: &Request<B>) -> GrpcRule {
-        GrpcRule(match (request.extensions().get::<Classifier>(), self.idempotency) {
-            (Some(set), _) => *set,
+        GrpcRule(match (classifier_set(request.extensions()), self.idempotency) {
+            (Some(set), _) => set,
             (None, Idempotency::Idempotent) => Classifier::idempotent(),
             (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
         })

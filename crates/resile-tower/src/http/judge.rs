@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
 #[cfg(doc)]
 use resile::GaveUp;
 use resile::classify::Cut;
@@ -22,7 +22,8 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// because it may have been executed. The first of these that applies says whether a request may be
 /// executed twice:
 ///
-/// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request.
+/// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request. With the feature `grpc`
+///    that of `resile-clients` counts too.
 /// 2. A header `Idempotency-Key`: then yes.
 /// 3. The method: see [`Classifier::for_method`].
 ///
@@ -48,8 +49,7 @@ impl<B> SealedJudge<Request<B>> for Http {
     type Rule = HttpRule;
 
     fn rule(&self, request: &Request<B>) -> HttpRule {
-        let set = request.extensions().get();
-        HttpRule(classifier_of(set, request.method(), request.headers()))
+        HttpRule(classifier_of(request.extensions(), request.method(), request.headers()))
     }
 
     fn watch(&self, request: &Request<B>, site: Site) {
@@ -78,14 +78,26 @@ pub(crate) fn watch(headers: &HeaderMap, site: Site) {
     }
 }
 
+/// Returns the classifier that the caller has set for a request.
+pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
+    let set = extensions.get().copied();
+    #[cfg(feature = "grpc")]
+    let set = set.or_else(|| {
+        let clients = extensions.get::<resile_clients::Classifier>()?;
+        let is_idempotent = clients.unanswered().is_again();
+        Some(if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() })
+    });
+    set
+}
+
 /// Returns the classifier for a request, by its extension, its key or its method.
 pub(crate) fn classifier_of(
-    set: Option<&Classifier>,
+    extensions: &Extensions,
     method: &Method,
     headers: &HeaderMap,
 ) -> Classifier {
-    match set {
-        Some(set) => *set,
+    match classifier_set(extensions) {
+        Some(set) => set,
         None if headers.contains_key(IDEMPOTENCY_KEY) => Classifier::idempotent(),
         None => Classifier::for_method(method),
     }

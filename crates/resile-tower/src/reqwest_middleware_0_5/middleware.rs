@@ -110,7 +110,7 @@ where
         };
         watch(request.headers(), self.site);
         let rule = Rule {
-            classifier: classifier_of(extensions.get(), request.method(), request.headers()),
+            classifier: classifier_of(extensions, request.method(), request.headers()),
             is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
             site: self.site,
         };

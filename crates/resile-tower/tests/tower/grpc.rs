@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::{Breaker, StopReason, Upstream};
+use resile_tower::resile_clients;
 use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::Pushback;
 use resile_tower::{RetryLayer, UpstreamLayer};
@@ -114,4 +115,11 @@ async fn an_extension_replaces_the_idempotency_of_the_layer() {
     let mut read = request();
     read.extensions_mut().insert(Classifier::idempotent());
     assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    // That of the crate of the codes is as good.
+    let mut read = request();
+    read.extensions_mut().insert(resile_clients::Classifier::idempotent());
+    assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    let mut order = request();
+    order.extensions_mut().insert(resile_clients::Classifier::non_idempotent());
+    assert_eq!(asked(Idempotent, headers, order).await.0, 1);
 }
