@@ -3,7 +3,7 @@
 mod retry_info;
 mod status;
 
-use http::{Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use resile::classify::Cut;
 use resile::http::Classifier;
 use resile::upstream::Target;
@@ -15,6 +15,7 @@ use self::retry_info::retry_info;
 use self::status::Status;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
+use crate::http::place::Place;
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
@@ -27,6 +28,9 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// committed then, and a status in the trailers is for the caller (gRPC A6). Without both, the status of
 /// HTTP counts, such as the 503 of a proxy.
 ///
+/// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. An attempt
+/// that was cut has no such words.
+///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
 /// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
 /// `resile::http` or that of `resile-clients`.
@@ -36,8 +40,11 @@ pub struct Grpc {
 }
 
 /// The rule of [`Grpc`] for one request.
-#[derive(Clone, Copy, Debug)]
-pub struct GrpcRule(Classifier);
+#[derive(Clone, Debug)]
+pub struct GrpcRule {
+    classifier: Classifier,
+    place: Place,
+}
 
 impl RetryLayer<Grpc> {
     /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
@@ -81,6 +88,7 @@ impl RetryLayer<Grpc> {
 impl<X: Target> UpstreamLayer<Grpc, X> {
     /// Makes a layer for a channel of gRPC. [`Grpc`] judges its answers and errors, so a breaker sees a
     /// status in the headers of an answer. A call is one attempt, so its idempotency does not matter.
+    #[track_caller]
     pub const fn grpc(target: X) -> Self {
         Self::of(target, Grpc { idempotency: Idempotency::NotIdempotent })
     }
@@ -90,11 +98,12 @@ impl<B> SealedJudge<Request<B>> for Grpc {
     type Rule = GrpcRule;
 
     fn rule(&self, request: &Request<B>) -> GrpcRule {
-        GrpcRule(match (classifier_set(request.extensions()), self.idempotency) {
+        let classifier = match (classifier_set(request.extensions()), self.idempotency) {
             (Some(set), _) => set,
             (None, Idempotency::Idempotent) => Classifier::idempotent(),
             (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
-        })
+        };
+        GrpcRule { classifier, place: Place::path(request.uri()) }
     }
 
     fn watch(&self, request: &Request<B>, site: Site) {
@@ -104,34 +113,37 @@ impl<B> SealedJudge<Request<B>> for Grpc {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        let Some(status) = answer.headers().get("grpc-status") else {
-            return judged_answer(self.0, answer.status(), answer.headers());
+        let judged = match answer.headers().get("grpc-status") {
+            Some(status) => self.judged_status(status, answer.headers())?,
+            None => judged_answer(self.classifier, answer.status(), answer.headers())?,
         };
-        let status = Status::read(status, answer.headers());
-        let pushback = answer.headers().get(Pushback::NAME);
-        let pushback = Pushback::read(pushback.map(|value| value.to_str().unwrap_or_default()));
-        let idempotency = if self.0.is_idempotent() {
+        Some(judged.at(&self.place))
+    }
+
+    fn error(&self, error: E, is_sent: bool) -> Judged {
+        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
+    }
+
+    fn cut(&self, _: Cut) -> Option<Verdict> {
+        Some(self.classifier.unanswered())
+    }
+}
+
+impl GrpcRule {
+    /// Returns the failure that a status is.
+    fn judged_status(&self, status: &HeaderValue, headers: &HeaderMap) -> Option<Judged> {
+        let status = Status::read(status, headers);
+        let idempotency = if self.classifier.is_idempotent() {
             Idempotency::Idempotent
         } else {
             Idempotency::NotIdempotent
         };
         let number = status.code?;
-        let verdict = match (pushback, retry_info(answer.headers())) {
+        let verdict = match (status.pushback, retry_info(headers)) {
             (Pushback::None, Some(delay)) => with_retry_info(number, delay, idempotency),
-            _ => code(number, pushback, idempotency),
+            (pushback, _) => code(number, pushback, idempotency),
         }?;
-        is_failure(verdict).then(|| Judged {
-            error_type: Some(status.error_type()),
-            error: Box::new(status),
-            verdict: Some(verdict),
-        })
-    }
-
-    fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.0, error.into(), is_sent)
-    }
-
-    fn cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.0.unanswered())
+        let word = status.error_type();
+        is_failure(verdict).then(|| Judged::new(Box::new(status), Some(verdict), Some(word)))
     }
 }

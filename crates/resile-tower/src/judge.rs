@@ -53,6 +53,25 @@ pub struct Judged {
     pub(crate) error: BoxError,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) error_type: Option<Cow<'static, str>>,
+    /// The place that the request went to, in words.
+    pub(crate) place: Option<String>,
+}
+
+impl Judged {
+    pub(crate) const fn new(
+        error: BoxError,
+        verdict: Option<Verdict>,
+        error_type: Option<Cow<'static, str>>,
+    ) -> Self {
+        Self { error, verdict, error_type, place: None }
+    }
+
+    /// Adds the place that the request went to.
+    #[cfg(feature = "http")]
+    pub(crate) fn at(mut self, place: &crate::http::place::Place) -> Self {
+        self.place = Some(place.to_string());
+        self
+    }
 }
 
 /// Returns whether an answer with this verdict is a failure.

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use http::{HeaderMap, HeaderValue};
-use resile_clients::grpc::name;
+use resile_clients::grpc::{Pushback, name};
 
 /// A status in the headers of an answer.
 #[derive(Debug)]
@@ -14,14 +14,17 @@ pub(super) struct Status {
     pub(super) code: Option<i32>,
     /// Without its percent-encoding.
     message: String,
+    pub(super) pushback: Pushback,
 }
 
 impl Status {
     pub(super) fn read(status: &HeaderValue, headers: &HeaderMap) -> Self {
         let message = headers.get("grpc-message").map(HeaderValue::as_bytes);
+        let pushback = headers.get(Pushback::NAME);
         Self {
             code: status.to_str().ok().and_then(|status| status.parse().ok()),
             message: decoded(message.unwrap_or_default()),
+            pushback: Pushback::read(pushback.map(|value| value.to_str().unwrap_or_default())),
         }
     }
 
@@ -65,9 +68,12 @@ impl fmt::Display for Status {
             (Some(code), None) => write!(f, "grpc-status {code}")?,
             (None, None) => f.write_str("no grpc-status")?,
         }
-        match &*self.message {
-            "" => Ok(()),
-            message => write!(f, ": {message}"),
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        match self.pushback {
+            Pushback::Stop => f.write_str(" (the server asks for no retry)"),
+            Pushback::None | Pushback::After(_) => Ok(()),
         }
     }
 }
@@ -89,6 +95,21 @@ mod tests {
             headers.insert("grpc-message", HeaderValue::from_static("down"));
             let status = Status::read(&HeaderValue::from_static(status), &headers);
             assert_eq!((status.to_string().as_str(), &*status.error_type()), (words, word));
+        }
+    }
+
+    #[test]
+    fn a_status_says_that_the_server_asks_for_no_retry() {
+        let status = HeaderValue::from_static("14");
+        for (pushback, words) in [
+            ("-1", "UNAVAILABLE: down (the server asks for no retry)"),
+            ("soon", "UNAVAILABLE: down (the server asks for no retry)"),
+            ("250", "UNAVAILABLE: down"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-message", HeaderValue::from_static("down"));
+            headers.insert(Pushback::NAME, HeaderValue::from_static(pushback));
+            assert_eq!(Status::read(&status, &headers).to_string(), words);
         }
     }
 

@@ -10,6 +10,7 @@ use resile::{Verdict, io};
 use crate::BoxError;
 use crate::below::call_below;
 use crate::foreign::{Foreign, Site};
+use crate::http::place::Place;
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 
 /// The header of a request that its server executes once, however often it arrives: see
@@ -27,6 +28,8 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// 2. A header `Idempotency-Key`: then yes.
 /// 3. The method: see [`Classifier::for_method`].
 ///
+/// The words of a failure begin with the method and the path of the request, without its query.
+///
 /// The limits in the headers of each answer are passed to the [quota](resile::quota) of the upstream.
 ///
 /// # Errors of the service
@@ -42,14 +45,20 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub struct Http;
 
 /// The rule of [`Http`] for one request.
-#[derive(Clone, Copy, Debug)]
-pub struct HttpRule(Classifier);
+#[derive(Clone, Debug)]
+pub struct HttpRule {
+    classifier: Classifier,
+    place: Place,
+}
 
 impl<B> SealedJudge<Request<B>> for Http {
     type Rule = HttpRule;
 
     fn rule(&self, request: &Request<B>) -> HttpRule {
-        HttpRule(classifier_of(request.extensions(), request.method(), request.headers()))
+        HttpRule {
+            classifier: classifier_of(request.extensions(), request.method(), request.headers()),
+            place: Place::new(request.method(), request.uri()),
+        }
     }
 
     fn watch(&self, request: &Request<B>, site: Site) {
@@ -59,15 +68,16 @@ impl<B> SealedJudge<Request<B>> for Http {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        judged_answer(self.0, answer.status(), answer.headers())
+        let judged = judged_answer(self.classifier, answer.status(), answer.headers())?;
+        Some(judged.at(&self.place))
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.0, error.into(), is_sent)
+        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.0.unanswered())
+        Some(self.classifier.unanswered())
     }
 }
 
@@ -112,10 +122,9 @@ pub(crate) fn judged_answer(
     learn(status, headers);
     let refused = StatusError::check(status, headers).err()?;
     let verdict = classifier.verdict(status, refused.retry_after());
-    is_failure(verdict).then(|| Judged {
-        error: refused.into(),
-        verdict: Some(verdict),
-        error_type: Some(Cow::Owned(status.as_str().to_owned())),
+    is_failure(verdict).then(|| {
+        let word = Cow::Owned(status.as_str().to_owned());
+        Judged::new(refused.into(), Some(verdict), Some(word))
     })
 }
 
@@ -133,5 +142,5 @@ pub(crate) fn judged_error(classifier: Classifier, error: BoxError, is_sent: boo
         };
         (io.verdict(&*error).or(Some(classifier.unanswered())), "no_answer")
     };
-    Judged { error, verdict, error_type: Some(Cow::Borrowed(word)) }
+    Judged::new(error, verdict, Some(Cow::Borrowed(word)))
 }

@@ -40,11 +40,7 @@ where
 {
     fn answer(&self, answer: &T) -> Option<Judged> {
         let verdict = (self.answers)(answer).filter(|verdict| is_failure(*verdict))?;
-        Some(Judged {
-            error: Box::new(BadAnswer),
-            verdict: Some(verdict),
-            error_type: Some("answer".into()),
-        })
+        Some(Judged::new(Box::new(BadAnswer), Some(verdict), Some("answer".into())))
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {

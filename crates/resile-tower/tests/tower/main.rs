@@ -8,6 +8,7 @@ mod drops;
 mod foreign;
 mod grpc;
 mod migrating;
+mod places;
 mod readiness;
 mod refusals;
 mod reqwest_middleware;
