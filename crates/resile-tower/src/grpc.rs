@@ -3,11 +3,14 @@
 mod retry_info;
 mod status;
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderValue, Request, Response};
 use resile::classify::Cut;
+use resile::error::Boxed;
 use resile::http::Classifier;
 use resile::upstream::Target;
-use resile::{RetryPolicy, Verdict};
+use resile::{GaveUp, RetryPolicy, Verdict};
 use resile_clients::Idempotency;
 use resile_clients::grpc::{Pushback, code, with_retry_info};
 
@@ -27,6 +30,9 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// judged by [`resile_clients::grpc`]. An answer without a status in its headers is good: the call is
 /// committed then, and a status in the trailers is for the caller (gRPC A6). Without both, the status of
 /// HTTP counts, such as the 503 of a proxy.
+///
+/// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
+/// the answer.
 ///
 /// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. An attempt
 /// that was cut has no such words.
@@ -126,6 +132,10 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.classifier.unanswered())
+    }
+
+    fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {
+        answer.extensions_mut().insert(Arc::new(gave_up));
     }
 }
 

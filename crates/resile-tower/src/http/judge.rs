@@ -1,11 +1,11 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
-#[cfg(doc)]
-use resile::GaveUp;
 use resile::classify::Cut;
+use resile::error::Boxed;
 use resile::http::{Classifier, StatusError, learn};
-use resile::{Verdict, io};
+use resile::{GaveUp, Verdict, io};
 
 use crate::BoxError;
 use crate::below::call_below;
@@ -27,6 +27,9 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 ///    that of `resile-clients` counts too.
 /// 2. A header `Idempotency-Key`: then yes.
 /// 3. The method: see [`Classifier::for_method`].
+///
+/// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
+/// the answer.
 ///
 /// The words of a failure begin with the method and the path of the request, without its query.
 ///
@@ -78,6 +81,10 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.classifier.unanswered())
+    }
+
+    fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {
+        answer.extensions_mut().insert(Arc::new(gave_up));
     }
 }
 

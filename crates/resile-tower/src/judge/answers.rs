@@ -2,8 +2,9 @@ use std::error::Error;
 use std::fmt;
 use std::panic::Location;
 
-use resile::Verdict;
 use resile::classify::Cut;
+use resile::error::Boxed;
+use resile::{GaveUp, Verdict};
 
 use super::sealed::{Judge, Rule};
 use super::{Judged, is_failure};
@@ -49,6 +50,10 @@ where
 
     fn cut(&self, cut: Cut) -> Option<Verdict> {
         self.errors.cut(cut)
+    }
+
+    fn note(answer: &mut T, gave_up: GaveUp<Boxed>) {
+        L::note(answer, gave_up);
     }
 }
 

@@ -5,6 +5,7 @@ mod bodies;
 mod body_laws;
 mod deadlines;
 mod drops;
+mod ends;
 mod foreign;
 mod grpc;
 mod migrating;
