@@ -1,5 +1,7 @@
 //! The judge of the answers of gRPC.
 
+#[cfg(feature = "tonic-0_14")]
+mod answer;
 mod retry_info;
 mod status;
 
@@ -14,6 +16,8 @@ use resile::{GaveUp, RetryPolicy, Verdict};
 use resile_clients::Idempotency;
 use resile_clients::grpc::{Pushback, code, with_retry_info};
 
+#[cfg(feature = "tonic-0_14")]
+pub use self::answer::answer_to_error;
 use self::retry_info::retry_info;
 use self::status::Status;
 use crate::foreign::Site;
@@ -65,8 +69,9 @@ impl RetryLayer<Grpc> {
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
     ///
     /// `tonic` calls an error that it does not know `UNKNOWN`, such as that of an open breaker. Above
-    /// this layer `.map_err(resile_clients::grpc::to_status)` (feature `tonic-0_14` of that crate) makes
-    /// it `UNAVAILABLE`, and a cut `DEADLINE_EXCEEDED`.
+    /// this layer `.map_err(resile_clients::grpc::to_status)` (feature `tonic-0_14`) makes it
+    /// `UNAVAILABLE`, and a cut `DEADLINE_EXCEEDED`. The source of the status is then the [`GaveUp`], and
+    /// with `.map_result(grpc::answer_to_error)` between the two it is so after an answer of the server.
     ///
     /// The body of such a request is not `Clone`, so [`keeping`](Self::keeping) belongs to it. A channel
     /// that takes one type of body gets it by `map_request` below this layer:

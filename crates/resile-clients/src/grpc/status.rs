@@ -104,8 +104,9 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 /// # assert!(!is_in_doubt(&tonic::Status::ok("")));
 /// ```
 ///
-/// A layer of `resile-tower` returns a status of the server as an answer, which has no error to convert.
-/// There `ServiceBuilder::new().map_result(resile_tower::grpc::outcome)` converts both.
+/// Around such a layer it is `ServiceBuilder::new().map_err(grpc::to_status)`. The layer returns a status
+/// of the server as an answer, and `.map_result(resile_tower::grpc::answer_to_error)` below it makes that
+/// an error.
 ///
 /// # Examples
 ///

@@ -10,7 +10,12 @@ const DETAILS: &str = "grpc-status-details-bin";
 
 /// Returns the delay that the details of a status have. `None` if they have none or are unreadable.
 pub(super) fn retry_info(headers: &HeaderMap) -> Option<Duration> {
-    grpc::retry_info(&decoded(headers.get(DETAILS)?.as_bytes())?)
+    grpc::retry_info(&details(headers)?)
+}
+
+/// Returns the details of a status. `None` if it has none or they are unreadable.
+pub(super) fn details(headers: &HeaderMap) -> Option<Vec<u8>> {
+    decoded(headers.get(DETAILS)?.as_bytes())
 }
 
 /// Decodes the value of a binary header: base64, with or without the padding at its end. Source: gRPC

@@ -13,7 +13,7 @@ pub(super) struct Status {
     /// `None` if it is not a number.
     pub(super) code: Option<i32>,
     /// Without its percent-encoding.
-    message: String,
+    pub(super) message: String,
     pub(super) pushback: Pushback,
 }
 
