@@ -111,6 +111,21 @@ fn with_pushback(code: Code, value: &str) -> Status {
     Status::with_metadata(code, "words", metadata)
 }
 
+/// The pair on the page: a late answer is final, unless a classifier before says otherwise.
+#[test]
+fn a_read_may_come_again_after_a_deadline_if_a_classifier_says_so() {
+    let late = |status: &Status| (status.code() == Code::DeadlineExceeded).then(Verdict::transient);
+    let exceeded = Status::deadline_exceeded("late");
+    let alone = Classifier::idempotent();
+    assert!(!alone.classify(&exceeded).unwrap().is_again());
+    let pair = (late, alone);
+    assert!(pair.classify(&exceeded).unwrap().is_again());
+    let missing = Status::not_found("no such city");
+    assert_eq!(pair.classify(&missing), alone.classify(&missing));
+    let cut = Classify::<Status>::classify_cut(&pair, Cut::Deadline);
+    assert!(cut.unwrap().is_again());
+}
+
 /// The server wants no retry of it. A read may come again later all the same, so nobody must find out
 /// whether it was executed.
 #[tokio::test]
