@@ -11,7 +11,7 @@ pub use resile;
 pub mod amqp;
 pub mod aws;
 pub mod azure;
-#[cfg(feature = "hyper-1")]
+#[cfg(any(feature = "hyper-1", feature = "tonic-0_14"))]
 mod chain;
 mod classifier;
 pub mod elasticsearch;

@@ -141,9 +141,6 @@ where
 /// Returns the failure of an attempt without a request.
 #[cold]
 fn gone() -> Judged {
-    Judged {
-        error: NoRequest.into(),
-        verdict: Some(Verdict::fatal()),
-        error_type: Some(Cow::Borrowed("no_request")),
-    }
+    let word = Some(Cow::Borrowed("no_request"));
+    Judged::new(NoRequest.into(), Some(Verdict::fatal()), word)
 }

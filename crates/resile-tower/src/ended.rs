@@ -5,11 +5,15 @@ use resile::{GaveUp, StopReason};
 
 use crate::Failed;
 
-/// Returns the last answer if the call ended with it, and the error of the call otherwise.
+/// Returns the last answer if the call ended with it, and the error of the call otherwise. `note` gives
+/// the answer the end of its call.
 ///
 /// A call that was cut or cancelled did not end with an answer, also if an earlier attempt had one.
 #[cold]
-pub(crate) fn ended<T>(gave_up: GaveUp<Failed<T>>) -> Result<T, GaveUp<Boxed>> {
+pub(crate) fn ended<T>(
+    gave_up: GaveUp<Failed<T>>,
+    note: impl FnOnce(&mut T, GaveUp<Boxed>),
+) -> Result<T, GaveUp<Boxed>> {
     let is_last = gave_up.cut().is_none() && gave_up.reason() != StopReason::Cancelled;
     let mut answer = None;
     let gave_up = gave_up.map(|failed| {
@@ -18,7 +22,10 @@ pub(crate) fn ended<T>(gave_up: GaveUp<Failed<T>>) -> Result<T, GaveUp<Boxed>> {
         error
     });
     match answer {
-        Some(answer) if is_last => Ok(answer),
+        Some(mut answer) if is_last => {
+            note(&mut answer, gave_up.into_boxed());
+            Ok(answer)
+        }
         _ => Err(gave_up.into_boxed()),
     }
 }

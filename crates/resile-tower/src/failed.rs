@@ -13,22 +13,25 @@ use crate::judge::Judged;
 /// the [`GaveUp`](resile::GaveUp). An observer can find it by
 /// [`AttemptFailure::source`](resile::observe::AttemptFailure::source).
 ///
-/// `Display` writes the words of the error, or those of the judge on the answer. If the request could
-/// not be made again, the reason follows. The source is that of the error.
+/// `Display` writes the words of the error, or those of the judge on the answer. A request of HTTP has its
+/// method and its path before them, and one of gRPC its path. If the request could not be made again, the
+/// reason follows. The source is that of the error.
 pub struct Failed<T> {
     answer: Option<T>,
     /// The error, or the words on the answer.
     error: BoxError,
     verdict: Option<Verdict>,
     error_type: Option<Cow<'static, str>>,
+    /// The place that the request went to.
+    place: Option<String>,
     /// The reason for which the request cannot be made again.
     once: Option<Cow<'static, str>>,
 }
 
 impl<T> Failed<T> {
     pub(crate) fn new(answer: Option<T>, judged: Judged) -> Self {
-        let Judged { error, verdict, error_type } = judged;
-        Self { answer, error, verdict, error_type, once: None }
+        let Judged { error, verdict, error_type, place } = judged;
+        Self { answer, error, verdict, error_type, place, once: None }
     }
 
     /// Adds that the request cannot be made again, and why.
@@ -59,11 +62,12 @@ impl<T> Failed<T> {
     /// Returns the answer, and the error alone. The error says why the request could not be made
     /// again, if that is so.
     pub(crate) fn split(self) -> (Option<T>, BoxError) {
-        let Self { answer, error, verdict, error_type, once } = self;
+        let Self { answer, error, verdict, error_type, once, .. } = self;
         if once.is_none() {
             return (answer, error);
         }
-        (answer, Failed::<()> { answer: None, error, verdict, error_type, once }.into())
+        let place = None;
+        (answer, Failed::<()> { answer: None, error, verdict, error_type, place, once }.into())
     }
 }
 
@@ -81,6 +85,9 @@ impl Error for NoRequest {}
 
 impl<T> fmt::Display for Failed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
         // Passes the alternate form on, which leaves out what the verdict has.
         self.error.fmt(f)?;
         match &self.once {

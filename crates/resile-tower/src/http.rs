@@ -4,6 +4,7 @@ mod body;
 pub(crate) mod judge;
 mod kept;
 mod layer;
+pub(crate) mod place;
 mod shared;
 
 pub use body::{BodyError, KeptBody};

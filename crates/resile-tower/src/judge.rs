@@ -13,6 +13,38 @@
 //! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
 //! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.
 //!
+//! # The end of a call that ends with an answer
+//!
+//! Such an answer of `Http` and `Grpc` has the end of its call among its extensions, as
+//! `Arc<GaveUp<Boxed>>`. It says why the call ended, after how many attempts, and whether the request [may
+//! have been executed](resile::GaveUp::is_in_doubt):
+//!
+//! ```
+//! # #[cfg(feature = "http")]
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! # use std::convert::Infallible;
+//! use std::sync::Arc;
+//!
+//! use http::{Request, Response};
+//! use resile_tower::RetryLayer;
+//! use resile_tower::resile::error::Boxed;
+//! use resile_tower::resile::{GaveUp, RetryPolicy};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! # let client = service_fn(async |_: Request<String>| {
+//! #     Ok::<_, Infallible>(Response::builder().status(500).body(()).unwrap())
+//! # });
+//! let service = RetryLayer::http(RetryPolicy::new()).layer(client); // answers with a 500
+//! let order = Request::post("/orders").body(String::new()).unwrap();
+//! let answer = service.oneshot(order).await.unwrap();
+//! let end = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+//! assert!(end.is_in_doubt());
+//! # }
+//! # #[cfg(not(feature = "http"))]
+//! # fn main() {}
+//! ```
+//!
 //! An answer with a verdict that forbids another attempt and says that the upstream is
 //! [`Healthy`](resile::Health::Healthy) is no failure. A 404 is such an answer.
 
@@ -53,6 +85,25 @@ pub struct Judged {
     pub(crate) error: BoxError,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) error_type: Option<Cow<'static, str>>,
+    /// The place that the request went to, in words.
+    pub(crate) place: Option<String>,
+}
+
+impl Judged {
+    pub(crate) const fn new(
+        error: BoxError,
+        verdict: Option<Verdict>,
+        error_type: Option<Cow<'static, str>>,
+    ) -> Self {
+        Self { error, verdict, error_type, place: None }
+    }
+
+    /// Adds the place that the request went to.
+    #[cfg(feature = "http")]
+    pub(crate) fn at(mut self, place: &crate::http::place::Place) -> Self {
+        self.place = Some(place.to_string());
+        self
+    }
 }
 
 /// Returns whether an answer with this verdict is a failure.
@@ -62,6 +113,9 @@ pub(crate) fn is_failure(verdict: Verdict) -> bool {
 
 mod sealed {
     use std::panic::Location;
+
+    use resile::GaveUp;
+    use resile::error::Boxed;
 
     use super::{Cut, Judged, Verdict};
 
@@ -86,5 +140,10 @@ mod sealed {
 
         /// Returns the verdict on an attempt that was cut.
         fn cut(&self, cut: Cut) -> Option<Verdict>;
+
+        /// Gives the last answer of a call the end of the call, if the answer has room for it.
+        fn note(answer: &mut T, gave_up: GaveUp<Boxed>) {
+            let _ = (answer, gave_up);
+        }
     }
 }

@@ -126,6 +126,12 @@ fn a_request_of_http_allocates_what_its_head_needs() {
     let cloned = measure(|| drop(black_box(black_box(&with_headers()).clone()))).count_total
         - measure(|| drop(black_box(with_headers()))).count_total;
     assert_eq!(allocations(layer.layer(good()), with_headers), cloned);
+    // The first clone of a path that was made from text.
+    let with_path = || Request::post("/orders").body(()).unwrap();
+    let cloned = measure(|| drop(black_box(black_box(&with_path()).clone()))).count_total
+        - measure(|| drop(black_box(with_path()))).count_total;
+    assert_eq!(allocations(layer.layer(good()), with_path), cloned);
+    assert_eq!(allocations(UpstreamLayer::http(&STORE).layer(good()), with_path), cloned);
     // The body that is shared by the attempts.
     let kept = layer.keeping(9);
     let body = || Request::new(Full::<Bytes>::from("body"));

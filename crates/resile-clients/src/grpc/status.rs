@@ -8,6 +8,7 @@ use resile::io::{Classifier, never_sent};
 use resile::{GaveUp, StopReason, Verdict};
 
 use super::{Pushback, code, name, retry_info, with_retry_info};
+use crate::chain::links;
 use crate::classifier::classifies;
 use crate::rule::State::Failing;
 use crate::rule::{always, if_idempotent};
@@ -85,9 +86,27 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 /// | the token | `CANCELLED` |
 /// | any other | that of the last status, or what `tonic` makes of the last error |
 ///
-/// The source of the status is the `GaveUp`. Around a layer of `resile-tower` it is
-/// `ServiceBuilder::new().map_err(grpc::to_status)`, because `tonic` calls an error that it does not know
-/// `UNKNOWN`.
+/// If the server has answered, the message is its own. Otherwise it has the words of the call with the
+/// chain of causes: `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
+///
+/// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
+/// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
+///
+/// ```
+/// use resile_clients::resile::GaveUp;
+/// use resile_clients::resile::error::Boxed;
+/// use std::error::Error;
+///
+/// fn is_in_doubt(status: &tonic::Status) -> bool {
+///     let gave_up = status.source().and_then(|source| source.downcast_ref::<GaveUp<Boxed>>());
+///     gave_up.is_some_and(GaveUp::is_in_doubt)
+/// }
+/// # assert!(!is_in_doubt(&tonic::Status::ok("")));
+/// ```
+///
+/// Around such a layer it is `ServiceBuilder::new().map_err(grpc::to_status)`. The layer returns a status
+/// of the server as an answer, and `.map_result(resile_tower::grpc::answer_to_error)` below it makes that
+/// an error.
 ///
 /// # Examples
 ///
@@ -115,15 +134,50 @@ where
     GaveUp<E>: Error + Send + Sync + 'static,
 {
     let code = match gave_up.reason() {
-        StopReason::Open | StopReason::Full | StopReason::Throttled => Code::Unavailable,
-        StopReason::Cancelled => Code::Cancelled,
-        StopReason::Deadline => Code::DeadlineExceeded,
-        _ if gave_up.cut().is_some() => Code::DeadlineExceeded,
-        _ => return Status::from_error(Box::new(gave_up)),
+        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
+        StopReason::Cancelled => Some(Code::Cancelled),
+        StopReason::Deadline => Some(Code::DeadlineExceeded),
+        _ if gave_up.cut().is_some() => Some(Code::DeadlineExceeded),
+        _ => None,
     };
-    let mut status = Status::new(code, gave_up.to_string());
-    status.set_source(Arc::new(gave_up));
+    let words = whole(&gave_up);
+    let is_answer = is_answer(&gave_up);
+    let gave_up = Arc::new(gave_up);
+    let mut status = if let Some(code) = code {
+        Status::new(code, words)
+    } else {
+        let status = Status::from_error(Box::new(Arc::clone(&gave_up)));
+        if is_answer { status } else { Status::new(status.code(), words) }
+    };
+    status.set_source(gave_up);
     status
+}
+
+/// Returns whether the call ended with a status of the server. One that `tonic` made itself has a source.
+fn is_answer(gave_up: &(dyn Error + 'static)) -> bool {
+    let status = links(gave_up).find_map(|error| error.downcast_ref::<Status>());
+    status.is_some_and(|status| status.source().is_none())
+}
+
+/// Returns the words of a call with those of each cause, and each of them once.
+fn whole<E>(gave_up: &GaveUp<E>) -> String
+where
+    GaveUp<E>: Error + 'static,
+{
+    let mut words = gave_up.to_string();
+    // After a cut the last error is that of an earlier attempt.
+    for cause in links(gave_up).skip(1).take_while(|_| gave_up.cut().is_none()) {
+        let cause = match cause.downcast_ref::<Status>() {
+            Some(status) if status.message().is_empty() => status.code().description().to_owned(),
+            Some(status) => status.message().to_owned(),
+            None => cause.to_string(),
+        };
+        if !words.contains(&cause) {
+            words.push_str(": ");
+            words.push_str(&cause);
+        }
+    }
+    words
 }
 
 classifies!(Status => status, word);

@@ -11,9 +11,10 @@ use resile_clients::Classifier;
 use resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_clients::grpc::{self, Pushback};
 use resile_clients::resile::classify::Cut;
+use resile_clients::resile::error::Boxed;
 use resile_clients::resile::time::ManualTimer;
 use resile_clients::resile::{
-    Attempt, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Attempt, Classify, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
 };
 use tonic::metadata::MetadataMap;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
@@ -108,6 +109,21 @@ fn with_pushback(code: Code, value: &str) -> Status {
     let mut metadata = MetadataMap::new();
     metadata.insert(Pushback::NAME, value.parse().unwrap());
     Status::with_metadata(code, "words", metadata)
+}
+
+/// The pair on the page: a late answer is final, unless a classifier before says otherwise.
+#[test]
+fn a_read_may_come_again_after_a_deadline_if_a_classifier_says_so() {
+    let late = |status: &Status| (status.code() == Code::DeadlineExceeded).then(Verdict::transient);
+    let exceeded = Status::deadline_exceeded("late");
+    let alone = Classifier::idempotent();
+    assert!(!alone.classify(&exceeded).unwrap().is_again());
+    let pair = (late, alone);
+    assert!(pair.classify(&exceeded).unwrap().is_again());
+    let missing = Status::not_found("no such city");
+    assert_eq!(pair.classify(&missing), alone.classify(&missing));
+    let cut = Classify::<Status>::classify_cut(&pair, Cut::Deadline);
+    assert!(cut.unwrap().is_again());
 }
 
 /// The server wants no retry of it. A read may come again later all the same, so nobody must find out
@@ -346,7 +362,45 @@ async fn the_end_of_a_call_is_a_status() {
     let cut = ended(policy, None).await;
     assert_eq!(cut.code(), Code::DeadlineExceeded);
     assert!(cut.message().contains("gave up after 1 attempt"), "{cut}");
-    assert!(cut.source().unwrap().is::<resile_clients::resile::GaveUp<Status>>());
+    assert!(cut.source().unwrap().is::<GaveUp<Status>>());
     let late = policy.with_total_timeout(Duration::from_millis(10));
     assert_eq!(ended(late, None).await.code(), Code::DeadlineExceeded);
+}
+
+/// The message has the name, the attempts and each cause once, since no server has said anything.
+#[tokio::test]
+async fn the_status_of_a_call_without_an_answer_has_all_words() {
+    let refused = || {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let refused = io::Error::other(refused);
+        Status::from_error(ConnectError(refused.into()).into())
+    };
+    let reset = || {
+        let mut status = Status::unknown("h2 protocol error: error reading a body");
+        status.set_source(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+        status
+    };
+    let policy = RetryPolicy::none().with_classifier(Classifier::non_idempotent());
+    let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+    let ended = async |status: Status| {
+        let call = retry(|_| std::future::ready(Err::<(), _>(status.clone())), policy, Never);
+        call.on(&upstream).await.unwrap_err()
+    };
+    let status = grpc::to_status(ended(refused()).await);
+    assert_eq!(status.code(), Code::Unavailable);
+    assert_eq!(status.message(), "bank: gave up after 1 attempt: connection refused");
+    let status = grpc::to_status(ended(reset()).await);
+    assert_eq!(status.code(), Code::Unknown);
+    assert_eq!(
+        status.message(),
+        "bank: gave up after 1 attempt, the request may have been executed and must not be sent \
+         again: h2 protocol error: error reading a body: connection reset",
+    );
+    let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Status>>().unwrap();
+    assert!(gave_up.is_in_doubt());
+    // As from a layer, whose errors have no type.
+    let boxed = ended(Status::not_found("no such city")).await.into_boxed();
+    let status = grpc::to_status(boxed);
+    assert_eq!((status.code(), status.message()), (Code::NotFound, "no such city"));
+    assert!(status.source().unwrap().is::<GaveUp<Boxed>>());
 }

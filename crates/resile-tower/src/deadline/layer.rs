@@ -7,6 +7,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::fields::{EXPECTED, is_grpc, read};
+use super::serving::Limit;
 use super::{Deadline, DeadlineFuture};
 
 /// A layer of a server that takes the deadline of each request from its headers.
@@ -19,7 +20,7 @@ use super::{Deadline, DeadlineFuture};
 /// * **An unreadable value is ignored**, as if it were absent: it may be that of a proxy, and the request
 ///   itself is good.
 /// * **At the deadline** the handler is dropped. The answer is a 504 (Gateway Timeout), or for gRPC the
-///   status 4 (`DEADLINE_EXCEEDED`), with an empty body. So is the answer if the handler itself ends with
+///   status 4 (`DEADLINE_EXCEEDED`) with a message that names the limit. The body is empty. So is the answer if the handler itself ends with
 ///   an error then. A request without time left is not handled.
 ///
 /// The [`Deadline`] is among the extensions of the request, and it is [current](Deadline::current) while
@@ -96,14 +97,16 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let DeadlineLayer { maximum, header } = &self.layer;
-        let told = read(request.headers(), header);
-        let left = told.map_or(*maximum, |told| told.min(*maximum));
-        let (deadline, is_grpc) = (Deadline::after(left), is_grpc(request.headers()));
+        let told = read(request.headers(), header).filter(|told| told < maximum);
+        let left = told.unwrap_or(*maximum);
+        let limit = told.map_or(Limit::Server(left), Limit::Caller);
+        let (deadline, limit) =
+            (Deadline::after(left), is_grpc(request.headers()).then_some(limit));
         if left.is_zero() {
-            return DeadlineFuture::new(deadline, is_grpc, None);
+            return DeadlineFuture::new(deadline, limit, None);
         }
         request.extensions_mut().insert(deadline);
         let _current = deadline.enter();
-        DeadlineFuture::new(deadline, is_grpc, Some(self.inner.call(request)))
+        DeadlineFuture::new(deadline, limit, Some(self.inner.call(request)))
     }
 }

@@ -1,15 +1,16 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-#[cfg(doc)]
-use resile::GaveUp;
+use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode};
 use resile::classify::Cut;
+use resile::error::Boxed;
 use resile::http::{Classifier, StatusError, learn};
-use resile::{Verdict, io};
+use resile::{GaveUp, Verdict, io};
 
 use crate::BoxError;
 use crate::below::call_below;
 use crate::foreign::{Foreign, Site};
+use crate::http::place::Place;
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
 
 /// The header of a request that its server executes once, however often it arrives: see
@@ -22,9 +23,15 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// because it may have been executed. The first of these that applies says whether a request may be
 /// executed twice:
 ///
-/// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request.
+/// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request. With the feature `grpc`
+///    that of `resile-clients` counts too.
 /// 2. A header `Idempotency-Key`: then yes.
 /// 3. The method: see [`Classifier::for_method`].
+///
+/// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
+/// the answer.
+///
+/// The words of a failure begin with the method and the path of the request, without its query.
 ///
 /// The limits in the headers of each answer are passed to the [quota](resile::quota) of the upstream.
 ///
@@ -41,15 +48,20 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub struct Http;
 
 /// The rule of [`Http`] for one request.
-#[derive(Clone, Copy, Debug)]
-pub struct HttpRule(Classifier);
+#[derive(Clone, Debug)]
+pub struct HttpRule {
+    classifier: Classifier,
+    place: Place,
+}
 
 impl<B> SealedJudge<Request<B>> for Http {
     type Rule = HttpRule;
 
     fn rule(&self, request: &Request<B>) -> HttpRule {
-        let set = request.extensions().get();
-        HttpRule(classifier_of(set, request.method(), request.headers()))
+        HttpRule {
+            classifier: classifier_of(request.extensions(), request.method(), request.headers()),
+            place: Place::new(request.method(), request.uri()),
+        }
     }
 
     fn watch(&self, request: &Request<B>, site: Site) {
@@ -59,15 +71,20 @@ impl<B> SealedJudge<Request<B>> for Http {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        judged_answer(self.0, answer.status(), answer.headers())
+        let judged = judged_answer(self.classifier, answer.status(), answer.headers())?;
+        Some(judged.at(&self.place))
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.0, error.into(), is_sent)
+        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
-        Some(self.0.unanswered())
+        Some(self.classifier.unanswered())
+    }
+
+    fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {
+        answer.extensions_mut().insert(Arc::new(gave_up));
     }
 }
 
@@ -78,14 +95,26 @@ pub(crate) fn watch(headers: &HeaderMap, site: Site) {
     }
 }
 
+/// Returns the classifier that the caller has set for a request.
+pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
+    let set = extensions.get().copied();
+    #[cfg(feature = "grpc")]
+    let set = set.or_else(|| {
+        let clients = extensions.get::<resile_clients::Classifier>()?;
+        let is_idempotent = clients.unanswered().is_again();
+        Some(if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() })
+    });
+    set
+}
+
 /// Returns the classifier for a request, by its extension, its key or its method.
 pub(crate) fn classifier_of(
-    set: Option<&Classifier>,
+    extensions: &Extensions,
     method: &Method,
     headers: &HeaderMap,
 ) -> Classifier {
-    match set {
-        Some(set) => *set,
+    match classifier_set(extensions) {
+        Some(set) => set,
         None if headers.contains_key(IDEMPOTENCY_KEY) => Classifier::idempotent(),
         None => Classifier::for_method(method),
     }
@@ -100,10 +129,9 @@ pub(crate) fn judged_answer(
     learn(status, headers);
     let refused = StatusError::check(status, headers).err()?;
     let verdict = classifier.verdict(status, refused.retry_after());
-    is_failure(verdict).then(|| Judged {
-        error: refused.into(),
-        verdict: Some(verdict),
-        error_type: Some(Cow::Owned(status.as_str().to_owned())),
+    is_failure(verdict).then(|| {
+        let word = Cow::Owned(status.as_str().to_owned());
+        Judged::new(refused.into(), Some(verdict), Some(word))
     })
 }
 
@@ -121,5 +149,5 @@ pub(crate) fn judged_error(classifier: Classifier, error: BoxError, is_sent: boo
         };
         (io.verdict(&*error).or(Some(classifier.unanswered())), "no_answer")
     };
-    Judged { error, verdict, error_type: Some(Cow::Borrowed(word)) }
+    Judged::new(error, verdict, Some(Cow::Borrowed(word)))
 }

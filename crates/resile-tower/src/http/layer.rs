@@ -84,6 +84,7 @@ impl<J, R, X, K> RetryLayer<J, R, X, K> {
 
 impl<X: Target> UpstreamLayer<Http, X> {
     /// Makes a layer for a service of HTTP. [`Http`] judges its answers and errors.
+    #[track_caller]
     pub const fn http(target: X) -> Self {
         Self::of(target, Http)
     }

@@ -2,8 +2,9 @@ use std::error::Error;
 use std::fmt;
 use std::panic::Location;
 
-use resile::Verdict;
 use resile::classify::Cut;
+use resile::error::Boxed;
+use resile::{GaveUp, Verdict};
 
 use super::sealed::{Judge, Rule};
 use super::{Judged, is_failure};
@@ -40,11 +41,7 @@ where
 {
     fn answer(&self, answer: &T) -> Option<Judged> {
         let verdict = (self.answers)(answer).filter(|verdict| is_failure(*verdict))?;
-        Some(Judged {
-            error: Box::new(BadAnswer),
-            verdict: Some(verdict),
-            error_type: Some("answer".into()),
-        })
+        Some(Judged::new(Box::new(BadAnswer), Some(verdict), Some("answer".into())))
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
@@ -53,6 +50,10 @@ where
 
     fn cut(&self, cut: Cut) -> Option<Verdict> {
         self.errors.cut(cut)
+    }
+
+    fn note(answer: &mut T, gave_up: GaveUp<Boxed>) {
+        L::note(answer, gave_up);
     }
 }
 

@@ -32,7 +32,7 @@ where
         let verdict = self.0.classify(&error);
         let error_type = self.0.error_type(&error).map(|word| Cow::Owned(word.into_owned()));
         let error_type = error_type.or_else(|| Some(Cow::Borrowed(std::any::type_name::<E>())));
-        Judged { error: error.into(), verdict, error_type }
+        Judged::new(error.into(), verdict, error_type)
     }
 
     fn cut(&self, cut: Cut) -> Option<Verdict> {

@@ -55,11 +55,9 @@ impl Rule {
                 // It leaves out what a URL may have of secrets.
                 let failure = Failure::from(error);
                 let error_type = self.classifier.error_type(&failure);
-                Judged {
-                    error_type: error_type.map(|word| Cow::Owned(word.into_owned())),
-                    verdict: self.classifier.classify(&failure),
-                    error: failure.into(),
-                }
+                let error_type = error_type.map(|word| Cow::Owned(word.into_owned()));
+                let verdict = self.classifier.classify(&failure);
+                Judged::new(failure.into(), verdict, error_type)
             }
         }
     }

@@ -1,13 +1,15 @@
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 use resile::cancel::Cancel;
+use resile::error::Boxed;
 use resile::upstream::markers::ByError;
 use resile::upstream::{Target, TargetFor, Via};
-use resile::{Never, RetryPolicy, Run};
+use resile::{GaveUp, Never, RetryPolicy, Run};
 
 use super::attempt::Rule;
 use super::on::{HTTP, On, Place};
@@ -35,7 +37,7 @@ use crate::http::judge::{classifier_of, watch};
 ///
 /// A [`GaveUp<Boxed>`](resile::GaveUp) as `Error::Middleware`. The error of `reqwest` is in the chain of
 /// its sources, without the query and the credentials of the URL. A call that ended with an answer, such
-/// as a 503, returns the answer.
+/// as a 503, returns the answer with its [end](crate::judge) among the extensions.
 ///
 /// # Cancel safety
 ///
@@ -110,7 +112,7 @@ where
         };
         watch(request.headers(), self.site);
         let rule = Rule {
-            classifier: classifier_of(extensions.get(), request.method(), request.headers()),
+            classifier: classifier_of(extensions, request.method(), request.headers()),
             is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
             site: self.site,
         };
@@ -153,10 +155,15 @@ impl<K: Cancel> Call<'_, K> {
             match run.attempt(rule.attempt(copy, extensions, next.clone())).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
-                Err(gave_up) => return ended(gave_up).map_err(Error::middleware),
+                Err(gave_up) => return ended(gave_up, note).map_err(Error::middleware),
             }
         }
     }
+}
+
+/// Gives the last answer the end of its call.
+fn note(answer: &mut Response, gave_up: GaveUp<Boxed>) {
+    answer.extensions_mut().insert(Arc::new(gave_up));
 }
 
 impl<K> fmt::Debug for RetryMiddleware<K> {

@@ -14,7 +14,7 @@ use super::sending::Sending;
 use crate::Failed;
 use crate::attempt::Attempting;
 use crate::ended::ended;
-use crate::judge::{Known, Rule};
+use crate::judge::{Known, Rule, SealedRule};
 use crate::replay::Copies;
 
 /// The call that makes the attempts.
@@ -68,7 +68,9 @@ where
     type Output = Result<S::Response, GaveUp<Boxed>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().call.poll(cx).map(|outcome| outcome.or_else(ended))
+        self.project().call.poll(cx).map(|outcome| {
+            outcome.or_else(|gave_up| ended(gave_up, <L as SealedRule<_, S::Error>>::note))
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use tower_service::Service;
 use crate::Failed;
 use crate::attempt::Attempting;
 use crate::ended::ended;
-use crate::judge::{Known, Rule};
+use crate::judge::{Known, Rule, SealedRule};
 
 /// The call that makes the attempt.
 pub(super) type Call<S, Req, L, X, K> = resile::call::Call<
@@ -63,7 +63,9 @@ where
     type Output = Result<S::Response, GaveUp<Boxed>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().call.poll(cx).map(|outcome| outcome.or_else(ended))
+        self.project().call.poll(cx).map(|outcome| {
+            outcome.or_else(|gave_up| ended(gave_up, <L as SealedRule<_, S::Error>>::note))
+        })
     }
 }
 

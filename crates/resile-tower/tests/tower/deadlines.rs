@@ -70,6 +70,30 @@ async fn a_handler_ends_at_the_deadline() {
     assert_eq!(answer.headers()["grpc-status"], "4");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_late_request_names_its_limit() {
+    let handler = service_fn(async |_: Request<()>| {
+        sleep(SECOND * 9).await;
+        Ok::<_, Infallible>(Response::new(()))
+    });
+    let service = DeadlineLayer::new(SECOND * 2).layer(handler);
+    for (timeout, words) in [
+        (None, "the request did not finish within the 2s that the server allows"),
+        (Some("5S"), "the request did not finish within the 2s that the server allows"),
+        (Some("250m"), "the request did not finish within the 250ms that its caller waits"),
+        (Some("7u"), "the request did not finish within the 7%C2%B5s that its caller waits"),
+        (Some("0m"), "the request arrived when its caller had no time left"),
+    ] {
+        let mut request = Request::post("/").header("content-type", "application/grpc");
+        if let Some(timeout) = timeout {
+            request = request.header("grpc-timeout", timeout);
+        }
+        let answer = service.clone().oneshot(request.body(()).unwrap()).await.unwrap();
+        assert_eq!(answer.headers()["grpc-status"], "4");
+        assert_eq!(answer.headers()["grpc-message"], words, "{timeout:?}");
+    }
+}
+
 /// The layer below ends its call at the same deadline, with an error.
 #[tokio::test(start_paused = true)]
 async fn an_error_at_the_deadline_is_the_same_answer() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::{Request, Response};
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::{Breaker, StopReason, Upstream};
+use resile_tower::resile_clients;
 use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
+use resile_tower::resile_clients::grpc::Pushback;
 use resile_tower::{RetryLayer, UpstreamLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
@@ -66,6 +68,33 @@ async fn the_server_says_when() {
     assert!(took >= Duration::from_millis(2500));
 }
 
+/// `google.rpc.Status` with the code 8, the message "slow down" and a `google.rpc.RetryInfo` of 7 s.
+const SEVEN_SECONDS: &str = "CAgSCXNsb3cgZG93bhowCih0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuUm\
+    V0cnlJbmZvEgQKAggH";
+
+#[tokio::test(start_paused = true)]
+async fn the_details_say_when_and_that_an_order_may_come_again() {
+    const DETAILS: &str = "grpc-status-details-bin";
+    let seven = Duration::from_secs(7);
+    let limited = &[("grpc-status", "8"), (DETAILS, SEVEN_SECONDS)];
+    for idempotency in [Idempotent, NotIdempotent] {
+        let (calls, took) = asked(idempotency, limited, request()).await;
+        assert_eq!(calls, 2);
+        assert!(took >= seven, "{took:?}");
+    }
+    let failing = &[("grpc-status", "14"), (DETAILS, SEVEN_SECONDS)];
+    assert_eq!(asked(NotIdempotent, failing, request()).await.0, 1);
+    // The pushback goes first.
+    let both = &[("grpc-status", "8"), (DETAILS, SEVEN_SECONDS), (Pushback::NAME, "9000")];
+    assert!(asked(Idempotent, both, request()).await.1 >= Duration::from_secs(9));
+    let stop = &[("grpc-status", "8"), (DETAILS, SEVEN_SECONDS), (Pushback::NAME, "-1")];
+    assert_eq!(asked(Idempotent, stop, request()).await.0, 1);
+    // Unreadable details are as none.
+    let odd = &[("grpc-status", "8"), (DETAILS, "?")];
+    let (calls, took) = asked(Idempotent, odd, request()).await;
+    assert!(calls == 2 && took < seven, "{calls} {took:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_breaker_sees_the_status() {
     static WEATHER: Upstream =
@@ -86,4 +115,11 @@ async fn an_extension_replaces_the_idempotency_of_the_layer() {
     let mut read = request();
     read.extensions_mut().insert(Classifier::idempotent());
     assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    // That of the crate of the codes is as good.
+    let mut read = request();
+    read.extensions_mut().insert(resile_clients::Classifier::idempotent());
+    assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    let mut order = request();
+    order.extensions_mut().insert(resile_clients::Classifier::non_idempotent());
+    assert_eq!(asked(Idempotent, headers, order).await.0, 1);
 }

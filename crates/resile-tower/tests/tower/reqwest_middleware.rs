@@ -1,6 +1,7 @@
 //! `RetryMiddleware` on real sockets, beside `reqwest-retry`.
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -47,6 +48,8 @@ async fn a_post_is_sent_once_after_a_500_where_reqwest_retry_sends_it_again() {
     let server = Server::start(&[Does::Answer(500), Does::Answer(200)]).await;
     let answer = ours().post(server.url()).body("book").send().await.unwrap();
     assert_eq!((answer.status().as_u16(), server.got().len()), (500, 1), "resile-tower");
+    let end = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+    assert!(end.is_in_doubt() && end.attempts() == 1, "{end:?}");
 }
 
 /// `reqwest-retry` 0.9.1 does not read the header.

@@ -1,0 +1,121 @@
+//! The end of a call in the answer that its caller gets.
+
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::io;
+use std::sync::Arc;
+
+use http::{Extensions, Request, Response};
+use resile_tower::grpc::answer_to_error;
+use resile_tower::resile::error::Boxed;
+use resile_tower::resile::http::Classifier;
+use resile_tower::resile::{GaveUp, StopReason, Upstream, Verdict};
+use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
+use resile_tower::resile_clients::grpc::to_status;
+use resile_tower::{RetryLayer, UpstreamLayer};
+use tonic::{Code, Status};
+use tower::util::service_fn;
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
+
+use super::retries::AT_ONCE;
+
+fn end(extensions: &Extensions) -> Option<&GaveUp<Boxed>> {
+    extensions.get::<Arc<GaveUp<Boxed>>>().map(Arc::as_ref)
+}
+
+fn post() -> Request<String> {
+    Request::post("/orders").body(String::new()).unwrap()
+}
+
+/// A service that answers each request with these headers.
+macro_rules! answering {
+    ($status:expr $(, $name:literal: $value:literal)*) => {
+        service_fn(async |_: Request<String>| {
+            let answer = Response::builder().status($status)$(.header($name, $value))*;
+            Ok::<_, Infallible>(answer.body(()).unwrap())
+        })
+    };
+}
+
+/// Returns reason, attempts and doubt of the call of a request.
+async fn asked<S>(service: S, request: Request<String>) -> Option<(StopReason, u32, bool)>
+where
+    S: Service<Request<String>, Response = Response<()>, Error = GaveUp<Boxed>>,
+{
+    let answer = service.oneshot(request).await.unwrap();
+    end(answer.extensions()).map(|end| (end.reason(), end.attempts(), end.is_in_doubt()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_http_has_the_end_of_its_call() {
+    let layer = RetryLayer::http(AT_ONCE);
+    let (fatal, attempts) = (StopReason::Fatal, StopReason::Attempts);
+    assert_eq!(asked(layer.layer(answering!(500)), post()).await, Some((fatal, 1, true)));
+    let mut read = post();
+    read.extensions_mut().insert(Classifier::idempotent());
+    assert_eq!(asked(layer.layer(answering!(500)), read).await, Some((attempts, 4, false)));
+    // A good answer, and one that is no failure.
+    assert_eq!(asked(layer.layer(answering!(200)), post()).await, None);
+    assert_eq!(asked(layer.layer(answering!(404)), post()).await, None);
+    let judging = layer.judging(|_: &Response<()>| Some(Verdict::transient().not_again()));
+    assert_eq!(asked(judging.layer(answering!(200)), post()).await, Some((fatal, 1, true)));
+    let once = UpstreamLayer::http("store");
+    assert_eq!(asked(once.layer(answering!(500)), post()).await, Some((fatal, 1, true)));
+}
+
+/// The status of the server stays whole, and the end of the call is its source.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_call_reaches_a_client_of_tonic() {
+    let layers = ServiceBuilder::new()
+        .map_err(to_status)
+        .map_result(answer_to_error)
+        .layer(RetryLayer::grpc(AT_ONCE, NotIdempotent));
+    let down = answering!(
+        200, "grpc-status": "14", "grpc-message": "18%20%C2%B0C",
+        "grpc-status-details-bin": "CA4", "x-trace": "7"
+    );
+    let status = layers.clone().service(down).oneshot(post()).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Unavailable, "18 \u{b0}C"));
+    assert_eq!((status.details(), status.metadata().len()), (&[8, 14][..], 1));
+    assert_eq!(status.metadata().get("x-trace").unwrap(), "7");
+    let of = |status: &Status| {
+        let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Boxed>>().unwrap();
+        (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt())
+    };
+    assert_eq!(of(&status), (StopReason::Fatal, 1, true));
+    // `tonic` itself would panic.
+    let garbled = answering!(200, "grpc-status": "14", "grpc-status-details-bin": "?");
+    let status = layers.clone().service(garbled).oneshot(post()).await.unwrap_err();
+    assert!(status.details().is_empty() && of(&status).2);
+    // A proxy answers.
+    for (code, name) in [(503, Code::Unavailable), (500, Code::Unknown)] {
+        let proxy = answering!(code);
+        let status = layers.clone().service(proxy).oneshot(post()).await.unwrap_err();
+        assert_eq!((status.code(), of(&status).2), (name, true));
+        assert!(status.message().contains(&code.to_string()), "{status}");
+    }
+    // No failure, and nothing to add.
+    let good = answering!(200, "grpc-status": "5");
+    assert!(layers.clone().service(good).oneshot(post()).await.is_ok());
+    // No answer.
+    let refused = service_fn(async |_: Request<String>| {
+        Err::<Response<()>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
+    });
+    let status = layers.service(refused).oneshot(post()).await.unwrap_err();
+    assert!(status.message().ends_with(": connection refused"), "{status}");
+    assert_eq!(of(&status), (StopReason::Attempts, 4, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_grpc_has_the_end_of_its_call() {
+    static STORE: Upstream = Upstream::new("store");
+    let down = answering!(200, "grpc-status": "14", "grpc-message": "down");
+    let order = RetryLayer::grpc(AT_ONCE, NotIdempotent).on(&STORE).layer(down);
+    assert_eq!(asked(order.clone(), post()).await, Some((StopReason::Fatal, 1, true)));
+    let read = RetryLayer::grpc(AT_ONCE, Idempotent).layer(down);
+    assert_eq!(asked(read, post()).await, Some((StopReason::Attempts, 4, false)));
+    let answer = order.oneshot(post()).await.unwrap();
+    let end = end(answer.extensions()).unwrap();
+    assert_eq!(end.upstream(), Some("store"));
+    assert_eq!(end.last().unwrap().to_string(), "UNAVAILABLE: down");
+}

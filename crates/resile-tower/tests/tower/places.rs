@@ -1,0 +1,87 @@
+//! The place that a request went to: in the words of its failures, and of its layer in the source.
+
+use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::sync::Mutex;
+
+use http::{Request, Response};
+use resile_tower::resile::Upstream;
+use resile_tower::resile::observe::{Event, EventKind, Observe};
+use resile_tower::resile_clients::Idempotency::NotIdempotent;
+use resile_tower::{RetryLayer, UpstreamLayer};
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::retries::AT_ONCE;
+
+/// Keeps the words of each end of a call, and the line of its layer.
+struct Ends(Mutex<Vec<(String, u32)>>);
+
+impl Ends {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn take(&self) -> Vec<(String, u32)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Observe for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let (EventKind::GaveUp { failure, .. }, Some(call)) = (&event.kind, &event.call) {
+            assert_eq!(call.site.file(), file!());
+            self.0.lock().unwrap().push((failure.to_string(), call.site.line()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_failure_names_the_place_of_its_request() {
+    static ENDS: Ends = Ends::new();
+    static STORE: Upstream = Upstream::new("store").with_observer(&ENDS);
+    let request = |path: &str| Request::post(path).body(String::new()).unwrap();
+    let down = service_fn(async |request: Request<String>| {
+        match request.uri().path() {
+            "/cut" => Err(io::Error::from(ErrorKind::ConnectionReset)),
+            "/store.Store/Order" => Ok(Response::builder().header("grpc-status", "14")),
+            _ => Ok(Response::builder().status(503)),
+        }
+        .map(|answer| answer.header("grpc-message", "down").body(()).unwrap())
+    });
+    let (http, http_line) = (RetryLayer::http(AT_ONCE).on(&STORE), line!());
+    let (grpc, grpc_line) = (RetryLayer::grpc(AT_ONCE, NotIdempotent).on(&STORE), line!());
+    let (once, once_line) = (UpstreamLayer::http(&STORE), line!());
+    let (rpc, rpc_line) = (UpstreamLayer::grpc(&STORE), line!());
+
+    let _ = http.layer(down).oneshot(request("/orders?token=secret")).await;
+    let _ = http.layer(down).oneshot(request("/cut")).await;
+    let _ = grpc.layer(down).oneshot(request("/store.Store/Order")).await;
+    let _ = once.layer(down).oneshot(request("http://store/orders")).await;
+    let _ = rpc.layer(down).oneshot(request("/store.Store/Order")).await;
+    let seen = ENDS.take();
+    let seen: Vec<_> = seen.iter().map(|(words, line)| (words.as_str(), *line)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("POST /orders: 503 Service Unavailable", http_line),
+            ("POST /cut: connection reset", http_line),
+            ("/store.Store/Order: UNAVAILABLE: down", grpc_line),
+            ("POST /orders: 503 Service Unavailable", once_line),
+            ("/store.Store/Order: UNAVAILABLE: down", rpc_line),
+        ]
+    );
+}
+
+/// A call without a path, such as one of another protocol, has an answer too.
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_path_has_its_method_alone() {
+    static ENDS: Ends = Ends::new();
+    static PROXY: Upstream = Upstream::new("proxy").with_observer(&ENDS);
+    let down = service_fn(async |_: Request<String>| {
+        Ok::<_, Infallible>(Response::builder().status(503).body(()).unwrap())
+    });
+    let connect = Request::connect("store:443").body(String::new()).unwrap();
+    let _ = RetryLayer::http(AT_ONCE).on(&PROXY).layer(down).oneshot(connect).await;
+    let seen = ENDS.take();
+    assert_eq!(seen[0].0, "CONNECT: 503 Service Unavailable");
+}
