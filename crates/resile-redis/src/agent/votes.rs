@@ -24,6 +24,8 @@ pub(super) struct Votes {
     /// The time before which this process leaves the permission to others, because it made no use
     /// of it.
     yields_until: Duration,
+    /// True if operators know that the members are suspicious.
+    told: bool,
 }
 
 /// The time between two votes.
@@ -42,7 +44,8 @@ pub(super) enum Count {
     Same,
     /// A vote is another one, or a member has come or gone.
     Changed,
-    /// The members became suspicious, or they are it no longer.
+    /// The votes now change when the breaker of this process opens, or they no longer do. They change
+    /// nothing for a breaker that is open.
     Decided,
 }
 
@@ -103,10 +106,10 @@ impl Votes {
         let VoteReply { members, open } = votes;
         let needed = (members >= QUORUM).then(|| members.div_ceil(2));
         let tally = Tally { open, needed, members };
-        let was_suspect = self.is_suspect();
         let before = self.counted.replace((is_open, tally));
+        let told = self.is_suspect() && (self.told || !is_open);
         match before {
-            _ if self.is_suspect() != was_suspect => Count::Decided,
+            _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
             Some(before) if before == (is_open, tally) => Count::Same,
             _ => Count::Changed,
         }
@@ -136,6 +139,7 @@ impl Votes {
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
+        self.told = false;
         self.others_until = Duration::ZERO;
     }
 
@@ -176,12 +180,15 @@ mod tests {
         assert_eq!(count(false, 2, 2), (Count::Changed, false, None), "two are too few");
         assert_eq!(count(false, 2, 5), (Count::Changed, false, Some(3)));
         assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)), "another own vote");
-        assert_eq!(count(true, 3, 5), (Count::Decided, true, Some(3)));
+        assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)), "its breaker is open");
+        assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)));
+        assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)));
+        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "it has closed");
         assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
         assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
         votes.forget();
         assert_eq!(votes.tally(), None);
-        assert_eq!(votes.count(true, VoteReply { members: 4, open: 2 }), Count::Decided);
+        assert_eq!(votes.count(false, VoteReply { members: 4, open: 2 }), Count::Decided);
     }
 
     #[test]
