@@ -123,6 +123,7 @@ impl<M: Timer> Agent<'_, M> {
             }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);
+                self.tell_pause(*step, now);
             }
             (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Votes(_) | Answer::Probe(_)) => {}
         }

@@ -26,6 +26,8 @@ pub(super) struct Votes {
     yields_until: Duration,
     /// True if operators know that the members are suspicious.
     told: bool,
+    /// The end of the latest pause that operators know.
+    told_until: Duration,
 }
 
 /// The time between two votes.
@@ -125,6 +127,24 @@ impl Votes {
         self.tally().is_some_and(is_enough)
     }
 
+    /// Returns the pause of another process that holds this breaker open for longer than `rest`, once.
+    /// Nobody has a permission for so long, so a probe has failed.
+    pub(super) fn prolonged(
+        &mut self,
+        step: ProbeStep,
+        rest: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        let until = self.others_until;
+        let is_own = step == ProbeStep::Failed;
+        let is_news = until > self.told_until.max(now + rest) + AHEAD;
+        let is_told = !is_own && is_news && until > now + TTL + AHEAD;
+        if is_own || is_told {
+            self.told_until = until;
+        }
+        is_told.then(|| until.saturating_sub(now))
+    }
+
     /// Notes who may probe, and whether a probe of any member passed.
     pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) {
         if self.may_probe && !reply.held && step == ProbeStep::Look {
@@ -206,6 +226,23 @@ mod tests {
         votes.permit(ProbeStep::Failed, &reply, 2 * SECOND);
         assert_eq!(votes.probe(&failed, 3 * SECOND), Some((ProbeStep::Look, TTL)));
         assert_eq!(votes.advice(3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
+    }
+
+    #[test]
+    fn the_pause_of_another_process_is_told_once_and_the_own_one_never() {
+        let mut votes = Votes::default();
+        let mut told = |step, pause, rest, now| {
+            votes.permit(step, &ProbeReply { held: false, remaining: pause, passed: None }, now);
+            votes.prolonged(step, rest, now)
+        };
+        let look = ProbeStep::Look;
+        assert_eq!(told(look, 2 * SECOND, SECOND, SECOND), None, "another process probes");
+        assert_eq!(told(look, 9 * SECOND, SECOND, 2 * SECOND), Some(9 * SECOND));
+        assert_eq!(told(look, 8 * SECOND, SECOND, 3 * SECOND), None);
+        assert_eq!(told(look, 20 * SECOND, SECOND, 9 * SECOND), Some(20 * SECOND));
+        assert_eq!(told(ProbeStep::Failed, 40 * SECOND, 40 * SECOND, 30 * SECOND), None);
+        assert_eq!(told(look, 39 * SECOND, 0 * SECOND, 31 * SECOND), None, "its own probe failed");
+        assert_eq!(told(look, 39 * SECOND, 60 * SECOND, 90 * SECOND), None, "it waits for longer");
     }
 
     #[test]
