@@ -241,7 +241,11 @@ mod tests {
         assert_eq!(told(look, 8 * SECOND, SECOND, 3 * SECOND), None);
         assert_eq!(told(look, 20 * SECOND, SECOND, 9 * SECOND), Some(20 * SECOND));
         assert_eq!(told(ProbeStep::Failed, 40 * SECOND, 40 * SECOND, 30 * SECOND), None);
-        assert_eq!(told(look, 39 * SECOND, 0 * SECOND, 31 * SECOND), None, "its own probe failed");
+        assert_eq!(
+            told(look, 39 * SECOND, Duration::ZERO, 31 * SECOND),
+            None,
+            "its own probe failed"
+        );
         assert_eq!(told(look, 39 * SECOND, 60 * SECOND, 90 * SECOND), None, "it waits for longer");
     }
 

@@ -30,7 +30,8 @@ fn a_fleet_that_was_held_uses_at_most_the_burst_at_once() {
                 let mut times: Vec<_> = all.filter(|at| *at >= from).collect();
                 times.sort_unstable();
                 let beyond = |(index, at): (usize, &Duration)| {
-                    (index + 1) as f64 - f64::from(per_second) * (*at - from).as_secs_f64()
+                    (index + 1) as f64
+                        - f64::from(per_second) * at.saturating_sub(from).as_secs_f64()
                 };
                 let most = times.iter().enumerate().map(beyond).fold(0.0, f64::max);
                 let what = format!("{members} members, a hold of {held:?}, {rate:?}");
@@ -51,7 +52,8 @@ fn needed(world: &World, per_second: u32) -> f64 {
     times.sort_unstable();
     let (mut debt, mut most, mut before) = (0.0_f64, 0.0_f64, Duration::ZERO);
     for at in times {
-        debt = (debt - f64::from(per_second) * (at - before).as_secs_f64()).max(0.0) + 1.0;
+        debt =
+            (debt - f64::from(per_second) * at.saturating_sub(before).as_secs_f64()).max(0.0) + 1.0;
         (most, before) = (most.max(debt), at);
     }
     most

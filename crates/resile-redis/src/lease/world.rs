@@ -106,7 +106,7 @@ impl World {
     /// Holds all callers in loops, also those that wait.
     pub(super) fn hold(&mut self, length: Duration) {
         for process in &mut self.processes {
-            process.back.extend(process.waiting.drain(..));
+            process.back.append(&mut process.waiting);
             process.back.fill(self.now + length);
         }
     }

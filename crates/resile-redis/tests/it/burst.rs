@@ -61,7 +61,7 @@ async fn a_hold_is_over_after_its_release() {
                 let verdict = provider.lock().unwrap().answer();
                 sleep(Duration::from_millis(20)).await;
                 match verdict {
-                    Some(verdict) => drop(admission.settle(&verdict)),
+                    Some(verdict) => admission.settle(&verdict),
                     None => admission.succeeded(),
                 }
                 sleep(Duration::from_millis(240)).await;
