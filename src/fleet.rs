@@ -6,7 +6,7 @@
 //! events and gauges.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::sync::AtomicU64;
@@ -103,6 +103,9 @@ pub(crate) struct Cell {
     settles_at: AtomicU64,
     /// The end of the lease of the quota in nanoseconds.
     leased_until: AtomicU64,
+    /// True if the budget is leased and was not spent after the last answer of the store. Read as a
+    /// hint, so it is no subject of a model and always the standard library's.
+    may_have_tokens: AtomicBool,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -118,6 +121,7 @@ impl Cell {
             answered_at: AtomicU64::new(NEVER),
             settles_at: AtomicU64::new(NEVER),
             leased_until: AtomicU64::new(0),
+            may_have_tokens: AtomicBool::new(false),
         }
     }
 
@@ -136,6 +140,7 @@ impl Cell {
         self.answered_at.store(NEVER, Ordering::Relaxed);
         self.settles_at.store(NEVER, Ordering::Relaxed);
         self.leased_until.store(0, Ordering::Relaxed);
+        self.may_have_tokens.store(false, Ordering::Relaxed);
         self.word.store(0, Ordering::Release);
     }
 
@@ -160,6 +165,17 @@ impl Cell {
         self.is_shared()
             && (now < self.settles_at.load(Ordering::Relaxed)
                 || now >= self.leased_until.load(Ordering::Relaxed))
+    }
+
+    /// Notes whether the store may have tokens for a budget that is spent here.
+    pub(crate) fn note_tokens(&self, may_have: bool) {
+        self.may_have_tokens.store(may_have, Ordering::Relaxed);
+    }
+
+    /// Returns whether the store may have tokens for a budget that is spent here. A process holds the
+    /// tokens of its next retry only, and gets others with the next answer.
+    pub(crate) fn may_have_tokens(&self) -> bool {
+        self.is_shared() && self.may_have_tokens.load(Ordering::Relaxed)
     }
 
     pub(crate) fn answered(&self, now: u64) {

@@ -33,7 +33,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
 /// | `resile_breaker_open` | gauge | | 0 while the breaker is closed; 1 while it is open, half-open or isolated |
-/// | `resile_budget_tokens` | gauge | | retries that the budget can pay for |
+/// | `resile_budget_tokens` | gauge | | retries that the budget can pay for. In a fleet those of the lease of this process: the tokens of all are `resile_fleet_level` with `limit="budget"` |
 /// | `resile_bulkhead_limit` | gauge | | limit of the bulkhead, the one of now if it is learned |
 /// | `resile_bulkhead_cuts_total` | counter | | refusals that lowered the learned limit, once for all attempts that began before |
 /// | `resile_bulkhead_in_flight` | gauge | | attempts in the bulkhead |
@@ -313,7 +313,10 @@ fn describe() {
         "resile_breaker_open",
         "0 while the breaker is closed, 1 while it is open, half-open or isolated."
     );
-    describe_gauge!("resile_budget_tokens", "Retries that the budget can pay for.");
+    describe_gauge!(
+        "resile_budget_tokens",
+        "Retries that the budget can pay for. In a fleet those of the lease of this process."
+    );
     describe_gauge!("resile_bulkhead_limit", "Limit of the bulkhead.");
     describe_counter!(
         "resile_bulkhead_cuts_total",

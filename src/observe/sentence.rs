@@ -225,10 +225,8 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
                 f,
                 "quota too high: the upstream refuses calls below {ours} {noun} per {period:?}"
             )?;
-            write!(
-                f,
-                ", now {theirs} are used: correct the setting or find who else uses the limit"
-            )
+            write!(f, ", now {theirs} are used: correct the setting or its burst, ")?;
+            f.write_str("or find who else uses the limit")
         }
         Evidence::Accepted => {
             write!(f, "quota in use again: the upstream accepts {theirs} of {ours} {noun} per ")?;

@@ -60,12 +60,23 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
         return;
     }
     #[cfg(feature = "fleet")]
-    if by == HeldBy::Quota && !parts.strains.has(by) && parts.fleet.lacks_share(now) {
+    if !parts.strains.has(by) && is_of_the_lease(parts, by, now) {
         return;
     }
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
     if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
+    }
+}
+
+/// Returns whether only the lease of this process is too small, while the fleet may have units. That is
+/// no strain.
+#[cfg(feature = "fleet")]
+fn is_of_the_lease(parts: &Parts, by: HeldBy, now: u64) -> bool {
+    match by {
+        HeldBy::Quota => parts.fleet.lacks_share(now),
+        HeldBy::Budget => parts.fleet.may_have_tokens(),
+        _ => false,
     }
 }
 

@@ -175,11 +175,15 @@ impl<M: Timer> Shared<'_, M> {
     }
 
     /// Adds units, or takes them if `units` is negative. Calls that wait for units are woken.
-    /// A budget never goes below zero.
+    /// A budget never goes below zero. Adding nothing says that the store has no tokens for a budget
+    /// that is spent: only then is a refused retry a strain for operators.
     pub fn adjust(&self, resource: Resource, units: i64) {
         match (resource, self.upstream.quota(), self.upstream.budget()) {
             (Resource::Quota(dimension), Some(quota), _) => quota.adjust(dimension, units),
-            (Resource::Budget, _, Some(budget)) => budget.adjust(units),
+            (Resource::Budget, _, Some(budget)) => {
+                budget.adjust(units);
+                self.upstream.parts.fleet.note_tokens(units < 0 || !budget.is_spent());
+            }
             _ => {}
         }
     }

@@ -273,3 +273,26 @@ fn a_strain_ends_on_an_upstream_that_only_fails() {
     drive(fails(), &timer).unwrap_err();
     assert_eq!(loud().len(), 1);
 }
+
+/// A member of a fleet holds the tokens of its next retry. Without them only its lease is used up.
+#[test]
+fn a_member_warns_of_its_budget_only_if_the_fleet_has_no_tokens() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_budget(Budget::new()).with_timer(&timer);
+    let shared = feed.share().unwrap();
+    let token = 1_000_000;
+    let spent = || {
+        let budget = feed.budget().unwrap();
+        let _ = drive(retry(|_| async { Err::<(), _>(Down(0)) }, POLICY, Never).on(&feed), &timer);
+        assert_eq!(budget.available(), 0);
+        lines().iter().filter(|line| line.contains("retry budget spent")).count()
+    };
+    shared.adjust(Resource::Budget, -8 * token);
+    shared.report(State::Shared, 4);
+    assert_eq!(spent(), 0, "before the first answer");
+    shared.adjust(Resource::Budget, token);
+    assert_eq!(spent(), 0, "after one retry of its own");
+    shared.adjust(Resource::Budget, 0);
+    assert_eq!(spent(), 1, "the store has no more");
+}

@@ -22,14 +22,15 @@ impl<M: Timer> Agent<'_, M> {
     pub(super) fn hear(&mut self, message: &str, now: Duration) {
         if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message) {
             if id != self.id() {
-                self.join(Hold { elapsed, remaining, hint }, now);
+                self.join(Hold { elapsed, remaining, hint }, Some(id), now);
             }
         }
     }
 
-    /// Continues a hold of the fleet. One that begins here is told, because it has no other sign
-    /// while the calls wait for the quota.
-    fn join(&mut self, hold: Hold, now: Duration) {
+    /// Continues a hold of the fleet, of the member `by` if that is known. One that begins here is told,
+    /// because it has no other sign while the calls wait for the quota. One soon after another is of the
+    /// same strain, whose end is a line of the core.
+    fn join(&mut self, hold: Hold, by: Option<&str>, now: Duration) {
         if hold.remaining.is_zero() {
             return;
         }
@@ -37,12 +38,18 @@ impl<M: Timer> Agent<'_, M> {
         let is_new = rest().is_zero();
         self.shared.hold_as(hold);
         self.holds.knows(hold.remaining, now);
-        if is_new {
+        let rest = rest();
+        let is_of_strain = self.holds.is_of_strain(rest, now);
+        let upstream = self.shared.upstream().name();
+        if is_new && is_of_strain {
+            tracing::debug!(
+                target: "resile", upstream, member = by,
+                "fleet: cooldown: all calls wait {rest:.1?} again, another process was asked"
+            );
+        } else if is_new {
             tracing::info!(
-                target: "resile",
-                upstream = self.shared.upstream().name(),
-                "fleet: cooldown: all calls wait {:.1?}, another process was asked",
-                rest()
+                target: "resile", upstream, member = by,
+                "fleet: cooldown: all calls wait {rest:.1?}, another process was asked"
             );
         }
     }
@@ -93,7 +100,7 @@ impl<M: Timer> Agent<'_, M> {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
                 let is_known = !(elapsed.is_zero() && remaining.is_zero());
                 self.holds.stored(is_known.then_some(remaining), now);
-                self.join(Hold { elapsed, remaining, hint }, now);
+                self.join(Hold { elapsed, remaining, hint }, None, now);
             }
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
                 self.notice_step(reply.stepped, now);
@@ -116,6 +123,7 @@ impl<M: Timer> Agent<'_, M> {
             }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
                 self.votes.permit(*step, &reply, now);
+                self.tell_pause(*step, now);
             }
             (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Votes(_) | Answer::Probe(_)) => {}
         }

@@ -14,6 +14,8 @@ pub(super) struct Holds {
     /// The time of the last question.
     asked_at: Duration,
     published_at: Option<Duration>,
+    /// The latest end of a hold.
+    held_until: Option<Duration>,
 }
 
 /// The difference of two ends below which they count as one. On a busy machine so much time may pass
@@ -25,7 +27,17 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The difference of two ends that no exchange explains, because it takes a second at most.
 const LOST: Duration = Duration::from_secs(1);
 
+/// The time without a hold after which the next one is another strain, as in the core.
+const QUIET: Duration = Duration::from_secs(10);
+
 impl Holds {
+    /// Notes a hold that ends after `remaining`. Returns whether one has ended lately or goes on.
+    pub(super) fn is_of_strain(&mut self, remaining: Duration, now: Duration) -> bool {
+        let until = now.saturating_add(remaining);
+        let before = self.held_until.replace(self.held_until.map_or(until, |at| at.max(until)));
+        before.is_some_and(|before| now < before.saturating_add(QUIET))
+    }
+
     /// Returns whether the fleet must learn this hold.
     pub(super) fn is_news(&self, hold: &Hold, now: Duration) -> bool {
         now.saturating_add(hold.remaining) > self.known_until + SAME
@@ -82,6 +94,16 @@ mod tests {
         assert!(!holds.is_news(&hold(SECOND), SECOND));
         assert!(!holds.is_news(&hold(SECOND / 2), SECOND));
         assert!(holds.is_news(&hold(2 * SECOND), SECOND));
+    }
+
+    #[test]
+    fn holds_without_a_quiet_time_between_them_are_one_strain() {
+        let mut holds = Holds::default();
+        assert!(!holds.is_of_strain(6 * SECOND, SECOND));
+        assert!(holds.is_of_strain(SECOND, 3 * SECOND), "it goes on");
+        assert!(holds.is_of_strain(SECOND, 16 * SECOND), "the first one ended at 7 s");
+        assert!(!holds.is_of_strain(SECOND, 27 * SECOND));
+        assert!(holds.is_of_strain(SECOND, 28 * SECOND));
     }
 
     #[test]

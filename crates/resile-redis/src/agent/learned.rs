@@ -129,7 +129,7 @@ impl<M: Timer> Agent<'_, M> {
                     target: "resile",
                     upstream,
                     "fleet: the members have learned that the limit of {noun} is lower, and use \
-                     {:.3} of {base:.3} a second: correct the setting",
+                     {:.3} of {base:.3} a second: correct the setting or its burst",
                     known.used
                 );
             } else if own.told.ends_at(own.share) {

@@ -8,6 +8,7 @@ use super::notices::Partial;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
+use crate::scripts::ProbeStep;
 
 /// Returns whether the store does not answer in this state.
 pub(super) const fn is_away(state: State) -> bool {
@@ -118,6 +119,20 @@ impl<M: Timer> Agent<'_, M> {
                     "fleet: votes for open: {words}: {decision}"
                 );
             }
+        }
+    }
+
+    /// Logs that the failed probe of another process keeps the breaker open, because its own line named
+    /// a shorter time.
+    pub(super) fn tell_pause(&mut self, step: ProbeStep, now: Duration) {
+        let upstream = self.shared.upstream();
+        let Some(breaker) = upstream.snapshot() else { return };
+        let rest = breaker.retry_after.unwrap_or_default();
+        if let Some(pause) = self.votes.prolonged(step, rest, now) {
+            tracing::info!(
+                target: "resile", upstream = upstream.name(),
+                "fleet: breaker stays open for {pause:.1?}: the probe of another process failed"
+            );
         }
     }
 

@@ -24,6 +24,10 @@ pub(super) struct Votes {
     /// The time before which this process leaves the permission to others, because it made no use
     /// of it.
     yields_until: Duration,
+    /// True if operators know that the members are suspicious.
+    told: bool,
+    /// The end of the latest pause that operators know.
+    told_until: Duration,
 }
 
 /// The time between two votes.
@@ -42,7 +46,8 @@ pub(super) enum Count {
     Same,
     /// A vote is another one, or a member has come or gone.
     Changed,
-    /// The members became suspicious, or they are it no longer.
+    /// The votes now change when the breaker of this process opens, or they no longer do. They change
+    /// nothing for a breaker that is open.
     Decided,
 }
 
@@ -103,10 +108,10 @@ impl Votes {
         let VoteReply { members, open } = votes;
         let needed = (members >= QUORUM).then(|| members.div_ceil(2));
         let tally = Tally { open, needed, members };
-        let was_suspect = self.is_suspect();
         let before = self.counted.replace((is_open, tally));
+        let told = self.is_suspect() && (self.told || !is_open);
         match before {
-            _ if self.is_suspect() != was_suspect => Count::Decided,
+            _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
             Some(before) if before == (is_open, tally) => Count::Same,
             _ => Count::Changed,
         }
@@ -120,6 +125,24 @@ impl Votes {
     pub(super) fn is_suspect(&self) -> bool {
         let is_enough = |tally: Tally| tally.needed.is_some_and(|needed| tally.open >= needed);
         self.tally().is_some_and(is_enough)
+    }
+
+    /// Returns the pause of another process that holds this breaker open for longer than `rest`, once.
+    /// Nobody has a permission for so long, so a probe has failed.
+    pub(super) fn prolonged(
+        &mut self,
+        step: ProbeStep,
+        rest: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        let until = self.others_until;
+        let is_own = step == ProbeStep::Failed;
+        let is_news = until > self.told_until.max(now + rest) + AHEAD;
+        let is_told = !is_own && is_news && until > now + TTL + AHEAD;
+        if is_own || is_told {
+            self.told_until = until;
+        }
+        is_told.then(|| until.saturating_sub(now))
     }
 
     /// Notes who may probe, and whether a probe of any member passed.
@@ -136,6 +159,7 @@ impl Votes {
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
+        self.told = false;
         self.others_until = Duration::ZERO;
     }
 
@@ -176,12 +200,15 @@ mod tests {
         assert_eq!(count(false, 2, 2), (Count::Changed, false, None), "two are too few");
         assert_eq!(count(false, 2, 5), (Count::Changed, false, Some(3)));
         assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)), "another own vote");
-        assert_eq!(count(true, 3, 5), (Count::Decided, true, Some(3)));
+        assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)), "its breaker is open");
+        assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)));
+        assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)));
+        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "it has closed");
         assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
         assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
         votes.forget();
         assert_eq!(votes.tally(), None);
-        assert_eq!(votes.count(true, VoteReply { members: 4, open: 2 }), Count::Decided);
+        assert_eq!(votes.count(false, VoteReply { members: 4, open: 2 }), Count::Decided);
     }
 
     #[test]
@@ -199,6 +226,27 @@ mod tests {
         votes.permit(ProbeStep::Failed, &reply, 2 * SECOND);
         assert_eq!(votes.probe(&failed, 3 * SECOND), Some((ProbeStep::Look, TTL)));
         assert_eq!(votes.advice(3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
+    }
+
+    #[test]
+    fn the_pause_of_another_process_is_told_once_and_the_own_one_never() {
+        let mut votes = Votes::default();
+        let mut told = |step, pause, rest, now| {
+            votes.permit(step, &ProbeReply { held: false, remaining: pause, passed: None }, now);
+            votes.prolonged(step, rest, now)
+        };
+        let look = ProbeStep::Look;
+        assert_eq!(told(look, 2 * SECOND, SECOND, SECOND), None, "another process probes");
+        assert_eq!(told(look, 9 * SECOND, SECOND, 2 * SECOND), Some(9 * SECOND));
+        assert_eq!(told(look, 8 * SECOND, SECOND, 3 * SECOND), None);
+        assert_eq!(told(look, 20 * SECOND, SECOND, 9 * SECOND), Some(20 * SECOND));
+        assert_eq!(told(ProbeStep::Failed, 40 * SECOND, 40 * SECOND, 30 * SECOND), None);
+        assert_eq!(
+            told(look, 39 * SECOND, Duration::ZERO, 31 * SECOND),
+            None,
+            "its own probe failed"
+        );
+        assert_eq!(told(look, 39 * SECOND, 60 * SECOND, 90 * SECOND), None, "it waits for longer");
     }
 
     #[test]

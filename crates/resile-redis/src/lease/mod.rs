@@ -1,5 +1,7 @@
 mod ask;
 #[cfg(test)]
+mod burst;
+#[cfg(test)]
 mod fairness;
 mod idle;
 #[cfg(test)]

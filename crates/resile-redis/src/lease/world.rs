@@ -103,6 +103,14 @@ impl World {
         }
     }
 
+    /// Holds all callers in loops, also those that wait.
+    pub(super) fn hold(&mut self, length: Duration) {
+        for process in &mut self.processes {
+            process.back.append(&mut process.waiting);
+            process.back.fill(self.now + length);
+        }
+    }
+
     /// Returns the admissions of each process in a time after the beginning.
     pub(super) fn counts(&self, from: Duration, length: Duration) -> Vec<f64> {
         let from = Duration::from_secs(1) + from;

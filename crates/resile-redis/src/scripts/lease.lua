@@ -1,15 +1,16 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
--- KEYS: a hash. `l` level, `t` time, `s` scale, `b` birth, `o` level at birth, `w` last sweep, `u`
--- time up to which a member that lacks units is expected, `v` highest tag, `d` distance of the time
--- from the clock, `q` return of the members after an outage as "since fleet back saved till", `r`
--- packed list of the members that lack units, each as id, lack, turn, tag, step, till, and for each
--- member `m:<id>` as "granted spent expiry lack turn tag step until".
+-- KEYS: a hash. `l` level, `h` units that the members hold, `t` time, `s` scale, `b` birth, `o` level
+-- at birth, `w` last sweep, `u` time up to which a member that lacks units is expected, `v` highest
+-- tag, `d` distance of the time from the clock, `q` return of the members after an outage as "since
+-- fleet back saved till", `r` packed list of the members that lack units, each as id, lack, turn,
+-- tag, step, till, and for each member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told
 -- ('' for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has
 -- reported. `own` are the units that the member gave itself while the server was away. `calm` are
--- the most parts that the account keeps while no member lacks units. `away` is 0, or the number of
--- members by which this one has divided the limit since its last exchange.
+-- the most parts that an account with a refill keeps while no member lacks units, together with the
+-- units that the members hold. `away` is 0, or the number of members by which this one has divided
+-- the limit since its last exchange.
 -- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back
 -- (us).
 --
@@ -101,11 +102,13 @@ local function store_record(field, r)
     redis.call('HSET', key, field, table.concat(numbers, ' '))
 end
 
-local stored = redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r')
+local stored =
+    redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r', 'h')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, scarce_until = tonumber(stored[6]), tonumber(stored[7] or 0)
 local top, before = tonumber(stored[8] or 0), tonumber(stored[2] or 0)
 local record = stored[10] and parse_record(stored[10])
+local all_held = tonumber(stored[13] or 0)
 local now, offset, stepped = steady(before, tonumber(stored[9] or 0))
 local is_scarce = now <= scarce_until
 local saved -- during the time without an exchange
@@ -128,9 +131,6 @@ else
     level = bounded(level + (now - before) * rate, -capacity, capacity)
     if now - before >= math.floor(ttl / 10) then
         saved = level - had
-    end
-    if not is_scarce then
-        level = math.min(level, calm)
     end
     if memory and not record and now - birth < ttl and memory < origin then
         -- This member knows of more use than the first one did. The units that the others took
@@ -209,12 +209,23 @@ if now - swept >= ttl / 2 then
     end
     record = records[mine]
     queue, is_new_queue = {}, true
+    all_held = 0
     for field, r in pairs(records) do
+        all_held = math.min(MOST, all_held + (r.granted - r.spent))
         if r.lack > 0 then
             append(string.sub(field, 3), r)
         end
     end
 end
+
+-- The units that the members hold are of the burst too.
+local function calmed(held_units)
+    if is_scarce or rate == 0 then
+        return level
+    end
+    return math.min(level, math.max(0, calm - held_units * scale))
+end
+level = calmed(all_held) -- what was held until now left no room for a refill
 
 local is_new = record and 0 or 1
 local granted = base
@@ -316,6 +327,8 @@ elseif held < want then
     end
 end
 top = math.max(top, tag)
+all_held = bounded(all_held - (record and record.granted - record.spent or 0), 0, MOST - held) + held
+level = calmed(all_held) -- calls may have given units back
 
 -- `missing` and `reserved` are at most the capacity, so their product is at most 2^53.
 local missing = (least == 0 and want or need) - held
@@ -369,7 +382,8 @@ elseif is_new_queue then
     redis.call('HDEL', key, 'r')
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
-    'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top))
+    'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top),
+    'h', text(all_held))
 
 if since then
     local numbers = { text(since), text(fleet), text(back), text(saved), text(till_back) }

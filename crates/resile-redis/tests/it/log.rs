@@ -193,9 +193,16 @@ async fn a_hold_of_another_process_is_told_once_with_its_length() {
     sleep(Duration::from_millis(1_500)).await; // each has read the hold too
     crew[0].upstream.hold(Duration::from_secs(4)); // the same hold, longer
     sleep(Duration::from_millis(500)).await;
-    let told = lines.with("another process was asked");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("cooldown: all calls wait 3.0s"), "{told:?}");
+    let told = || lines.with("another process was asked");
+    assert_eq!(told().len(), 1, "{:?}", told());
+    assert!(told()[0].contains("cooldown: all calls wait 3.0s"), "{:?}", told());
+    let member = format!("member=\"{}\"", crew[0].member.id());
+    assert!(told()[0].contains(&member), "{:?}", told());
+    let is_over = || crew.iter().all(|mate| mate.upstream.held().is_none());
+    until("the end", is_over, || format!("{:?}", told())).await;
+    crew[0].upstream.hold(Duration::from_secs(1)); // the same strain
+    until("the next hold", || crew[1].upstream.held().is_some(), || format!("{:?}", told())).await;
+    assert_eq!(told().len(), 1, "{:?}", told());
 }
 
 /// The state that operators see lasts for a while after the return of the server.

@@ -9,6 +9,7 @@ mod server;
 
 mod alarm;
 mod budget;
+mod burst;
 mod chaos;
 mod clock;
 mod cluster;

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
 
+/// The most that the sum of held units counts.
+const MOST_HELD: i128 = 1 << 53;
+
 /// The return of the members after an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Return {
@@ -34,6 +37,8 @@ pub(crate) struct Account {
     pub(crate) top: i128,
     pub(crate) returning: Option<Return>,
     pub(crate) level: i128,
+    /// The units that all members hold, up to 2^53.
+    pub(crate) held: i128,
     pub(crate) time: Time,
     pub(crate) scale: i128,
     pub(crate) birth: i128,
@@ -71,6 +76,7 @@ impl Account {
                 scale,
                 ..Self::default()
             };
+            self.origin = self.level;
             return Some(self.level.max(0));
         }
         if self.scale != scale {
@@ -82,9 +88,6 @@ impl Account {
         let had = bound(self.level);
         self.level = bound(had + (now - before) * rate);
         let saved = (now - before >= ttl / 10).then_some(self.level - had);
-        if now > self.scarce_until {
-            self.level = self.level.min(i128::from(request.calm).clamp(0, capacity));
-        }
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
         if let Some(memory) = memory.filter(|_| is_young && !is_known) {
@@ -92,6 +95,15 @@ impl Account {
             self.origin = self.origin.min(memory);
         }
         saved
+    }
+
+    /// Takes from the level what an account and its members do not keep while no member lacks units: both
+    /// together have at most the burst.
+    fn calm(&mut self, request: &LeaseRequest<'_>, capacity: i128) {
+        if self.time.now > self.scarce_until && request.rate > 0 {
+            let calm = i128::from(request.calm).clamp(0, capacity);
+            self.level = self.level.min((calm - self.held * self.scale).max(0));
+        }
     }
 
     /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld.
@@ -132,6 +144,7 @@ impl Account {
         for record in self.records.values_mut() {
             record.tag = (record.tag - lowest).max(0);
         }
+        self.held = self.held().min(MOST_HELD);
     }
 }
 
@@ -152,6 +165,7 @@ impl Model<LeaseRequest<'_>> for Account {
         let saved = self.refill(before, capacity, request);
         let withheld = self.take_back(saved, request);
         self.sweep(now, ttl, capacity);
+        self.calm(request, capacity);
 
         let scale = self.scale;
         let room = capacity / scale;
@@ -193,6 +207,8 @@ impl Model<LeaseRequest<'_>> for Account {
         let turns = if change > 0 { ceil(change, turn) } else { -ceil(-change, turn) };
         tag = (tag + turns * step).clamp(0, MOST_PARTS);
         self.top = self.top.max(tag);
+        self.held = (self.held - record.map_or(0, Record::held)).clamp(0, MOST_HELD - held) + held;
+        self.calm(request, capacity);
 
         let goal = if least == 0 { want } else { need };
         let missing = (goal - held).max(0);
@@ -238,9 +254,10 @@ impl Model<LeaseRequest<'_>> for Account {
         if !self.known {
             return stored;
         }
-        let Self { level, time: Time { now, offset }, scale, birth, origin, swept, .. } = self;
+        let Self { level, held, time: Time { now, offset }, scale, birth, origin, swept, .. } =
+            self;
         let (names, values) = ("ltsbowd", [level, now, scale, birth, origin, swept, offset]);
-        let (more, others) = ("uv", [&self.scarce_until, &self.top]);
+        let (more, others) = ("uvh", [&self.scarce_until, &self.top, held]);
         let names = names.chars().chain(more.chars());
         for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
