@@ -5,8 +5,8 @@
 //! cargo run --example client
 //! ```
 //!
-//! It calls a server of its own. This server fails three times before it answers. Ctrl-C stops the
-//! call. A copy of this file needs these dependencies:
+//! It calls a server of its own. This server fails three times before it answers a read, and then it
+//! takes an order. Ctrl-C stops the retries and lets the request in flight finish. A copy of this file needs these dependencies:
 //!
 //! ```toml
 //! anyhow = "1"
@@ -20,7 +20,7 @@
 //! ```
 
 use resile::http::{Classifier, Failure, error_for_status};
-use resile::{RetryPolicy, Upstream, retry};
+use resile::{Drain, RetryPolicy, Upstream, retry};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -47,13 +47,20 @@ async fn get(http: &reqwest::Client, url: &str) -> Result<String, Failure> {
     Ok(answer.text().await?)
 }
 
+/// Makes one attempt of an order.
+async fn order(http: &reqwest::Client, url: &str) -> Result<String, Failure> {
+    let answer = error_for_status(http.post(url).body("a scarf").send().await?).await?;
+    Ok(answer.text().await?)
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt::init(); // each retry logs one line
 
     let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
-    // A GET may be sent again.
-    let policy = policy.with_classifier(Classifier::idempotent());
+    // A GET may be sent again. An order is sent again only if it surely was not executed.
+    let reads = policy.with_classifier(Classifier::idempotent());
+    let orders = policy.with_classifier(Classifier::non_idempotent());
     // Retries at two levels multiply, so the client makes none.
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let token = CancellationToken::new();
@@ -63,20 +70,31 @@ async fn main() -> anyhow::Result<()> {
         let token = token.clone();
         async move { tokio::signal::ctrl_c().await.map(|()| token.cancel()) }
     });
-    let greeting = retry(|_| get(&http, &url), &policy, &token).on(&upstream).await?;
+    let stop = Drain(&token); // the token alone would drop the request in flight too
+    let greeting = retry(|_| get(&http, &url), &reads, stop).on(&upstream).await?;
     println!("{greeting}");
+    match retry(|_| order(&http, &url), &orders, stop).on(&upstream).await {
+        Ok(receipt) => println!("{receipt}"),
+        Err(e) if e.is_in_doubt() => println!("ask the server whether the order came: {e:#}"),
+        Err(e) => return Err(e.into()),
+    }
     Ok(())
 }
 
-/// A server: it is unavailable, limits the rate, hangs, and then answers.
+/// A server: it is unavailable, limits the rate, hangs, answers, and takes an order.
 mod server {
     use std::io;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    const SCRIPT: [&str; 4] =
-        ["503 Service Unavailable", "429 Too Many Requests\r\nretry-after: 1", "hang", "200 OK"];
+    const SCRIPT: [&str; 5] = [
+        "503 Service Unavailable",
+        "429 Too Many Requests\r\nretry-after: 1",
+        "hang",
+        "200 OK",
+        "201 Created",
+    ];
 
     pub(crate) async fn start() -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
