@@ -104,7 +104,7 @@ pub(crate) struct World {
 fn scale() -> Scale {
     let count = u32::try_from(2 * REFILL).unwrap_or(u32::MAX);
     let burst = u32::try_from(BURST).unwrap_or(u32::MAX);
-    Scale::of_rate(&Rate::per_second(count).with_burst(burst))
+    Scale::of_rate(&Rate::per_second(count.into()).with_burst(burst.into()))
 }
 
 /// Returns the calls that wait behind the units that a member has.
