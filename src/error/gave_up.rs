@@ -213,8 +213,8 @@ impl<E> GaveUp<E> {
     /// [`verdict`](Self::verdict) forbids it. The reason is
     /// [`Partial`](StopReason::Partial) where the policy would have allowed another attempt. It is
     /// [`Fatal`](StopReason::Fatal), [`Attempts`](StopReason::Attempts) or any other reason of a
-    /// call where that reason alone ended it. A consumer that was told to start again
-    /// ([`Restart`](crate::stream::Resumption::Restart)) has nothing until the next content.
+    /// call where that reason alone ended it. A consumer that was told to start again (`Restart`) has
+    /// nothing until the next content.
     ///
     /// The value is `false` for every call that is not a stream.
     #[must_use]

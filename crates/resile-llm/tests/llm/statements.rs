@@ -289,9 +289,10 @@ fn a_denial_takes_back_its_own_words_only() {
     ] {
         assert_eq!(said(400, words), DAY, "{words}");
     }
-    for words in
-        ["the calls of your daily limit have not been consumed", "daily calls not consumed"]
-    {
+    for words in [
+        "the calls of your daily limit have not been consumed",
+        "daily calls have not been consumed",
+    ] {
         assert_ne!(said(400, words).0, Kind::QuotaExhausted, "{words}");
         let consumed = words.replace("not ", "");
         assert_eq!(said(400, &consumed), DAY, "{consumed}");
