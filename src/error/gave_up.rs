@@ -54,7 +54,7 @@ pub(crate) struct Inner<E> {
 pub(crate) struct Facts {
     pub(crate) reason: StopReason,
     pub(crate) kind: CallKind,
-    /// Of a fallback, the alternatives.
+    /// The attempts of a fallback are its alternatives.
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
     pub(crate) retry_after: Option<Duration>,

@@ -192,7 +192,7 @@ pub enum EventKind<'a> {
         /// The part that would hold the next attempt for `retry_after`, which is more than the time
         /// left.
         held_by: Option<HeldBy>,
-        /// Whether the request may have been executed and must not be sent again, as the classifier
+        /// True if the request may have been executed and must not be sent again, as the classifier
         /// states. See [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt).
         in_doubt: bool,
         /// The type of the error in one word.
