@@ -115,7 +115,8 @@ fn upstream(parts: [bool; PARTS.len()], timer: &ManualTimer) -> Upstream<ManualT
             "breaker" => upstream.with_breaker(Breaker::new()),
             "cooldown" => upstream.with_cooldown(Cooldown::new()),
             "quota" => upstream.with_quota(
-                Quota::new().with_requests(Rate::per_second((SLOTS as f64 / TAKES) as u32)),
+                Quota::new()
+                    .with_requests(Rate::per_second(u64::from((SLOTS as f64 / TAKES) as u32))),
             ),
             "learned" => upstream.with_bulkhead(Bulkhead::learned(1_000)),
             "throttle" => upstream.with_throttle(Throttle::new()),

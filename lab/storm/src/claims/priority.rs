@@ -87,7 +87,8 @@ pub struct Line {
 
 fn run(order: Order, burst: u32, seed: u64) -> (Series, f64) {
     let timer = ManualTimer::with_seed(seed);
-    let quota = Quota::new().with_requests(Rate::per_second(RATE).with_burst(burst));
+    let quota =
+        Quota::new().with_requests(Rate::per_second(u64::from(RATE)).with_burst(u64::from(burst)));
     let scene = Scene {
         order,
         upstream: Upstream::new("provider")

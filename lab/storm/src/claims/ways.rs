@@ -154,7 +154,7 @@ impl Scene {
 pub(crate) fn run(way: Way, charges: Charges, tokens: f64, until: u64, seed: u64) -> Account {
     let timer = ManualTimer::with_seed(seed);
     let upstream = Upstream::new("provider").with_timer(timer.clone()).with_observer(&());
-    let rate = Rate::per_minute(LIMIT).with_burst(BURST);
+    let rate = Rate::per_minute(u64::from(LIMIT)).with_burst(u64::from(BURST));
     let scene = Scene {
         way,
         account: Account::new(charges, until),
