@@ -27,7 +27,7 @@ impl Wake for Woken {
 
 /// A rate of so many tokens at once, and none later.
 const fn tokens(burst: u32) -> Rate {
-    Rate::per_day(1).with_burst(burst)
+    Rate::per_day(1).with_burst(burst as u64)
 }
 
 /// Makes the atomics of a quota before it is shared.

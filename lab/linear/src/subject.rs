@@ -76,7 +76,8 @@ impl Subject {
                 (Self::Bulkhead(upstream), Model::Count { left: few })
             }
             2 => {
-                let quota = Quota::new().with_requests(Rate::per_minute(60).with_burst(few));
+                let quota =
+                    Quota::new().with_requests(Rate::per_minute(60).with_burst(u64::from(few)));
                 (Self::Quota(upstream().with_quota(quota)), Model::Count { left: few })
             }
             3 => {

@@ -317,15 +317,14 @@ async fn the_words_of_a_refused_connection_are_short() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         Status::from_error(ConnectError(refused.into()).into())
     };
-    assert!(refused().to_string().contains("source: ConnectError("), "{}", refused());
     let policy = RetryPolicy::none().with_classifier(Classifier::idempotent());
     let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
     let call = retry(|_| std::future::ready(Err::<(), _>(refused())), policy, Never).on(&upstream);
-    assert_eq!(
-        format!("{:#}", call.await.unwrap_err()),
-        "bank: gave up after 1 attempt: code: 'The service is currently unavailable', \
-         message: \"connection refused\"",
-    );
+    // A newer tonic ends a status with the `Debug` of its source.
+    let line = format!("{:#}", call.await.unwrap_err());
+    assert!(line.starts_with("bank: gave up after 1 attempt: "), "{line}");
+    assert_eq!(line.matches("connection refused").count(), 1, "{line}");
+    assert!(!line.contains("ConnectError"), "{line}");
 }
 
 /// Each end of a call as the status that a caller of gRPC gets.

@@ -71,7 +71,8 @@ struct Walked {
 
 impl Walked {
     fn new(count: u32, burst: u32, period: u64) -> Self {
-        let rate = Rate::new(count, std::time::Duration::from_nanos(period)).with_burst(burst);
+        let rate = Rate::new(count.into(), std::time::Duration::from_nanos(period))
+            .with_burst(burst.into());
         let per_unit =
             if count == 0 { 1 << 61 } else { period.div_ceil(count.into()).clamp(1, 1 << 61) };
         let burst_time = per_unit.saturating_mul(rate.burst().into()).min(1 << 61);
@@ -152,7 +153,7 @@ proptest! {
         steps in steps(),
     ) {
         let source = QUOTA.with(Source::clone);
-        let rate = Rate::new(count, std::time::Duration::from_nanos(period)).with_burst(burst);
+        let rate = Rate::new(count.into(), std::time::Duration::from_nanos(period)).with_burst(burst.into());
         let (compiled, walked) = (quota::Bucket::new(rate), Walked::new(count, burst, period));
         for (step, now) in steps {
             let said = quota::run(&compiled, step, now);
