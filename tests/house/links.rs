@@ -1,6 +1,7 @@
 //! Checks the links of the Markdown files in the four places where they are read: on the forge, in a
 //! clone, in `cargo doc` and on docs.rs.
 
+mod items;
 mod markdown;
 mod rustdoc;
 mod sample;
