@@ -72,7 +72,7 @@ chapter! {
         "crate::Classify#cut-attempts" "crate::StopReason::Deadline" "crate::StopReason::Cancelled"
         "crate::Drain" "crate::classify::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
         "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::call::Call::with_token"
-        "crate::call::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()"
+        "crate::call::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()" "crate::Cooldown"
     ]
     include_str!("../docs/guide/timeouts.md")
 }
@@ -115,7 +115,15 @@ chapter! {
     "",
     wide_pictures!(),
     "",
-    "Next: [`configuration`]."
+    "Next: [`ends`]."
+}
+
+chapter! {
+    ends ["http"] [
+        "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
+        "crate::http::Classifier::assume_idempotent"
+    ]
+    include_str!("../docs/guide/ends.md")
 }
 
 chapter! {

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 /// The chapters in their order, with the page after the last one.
-const CHAPTERS: [&str; 18] = [
+const CHAPTERS: [&str; 19] = [
     "first_call",
     "classifying",
     "timeouts",
     "load",
+    "ends",
     "configuration",
     "observing",
     "streams",
