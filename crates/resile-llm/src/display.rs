@@ -66,6 +66,7 @@ impl fmt::Display for Failure {
 fn headline(kind: Kind, rule: Rule) -> &'static str {
     match rule {
         Rule::Truncated => "the answer of the provider is truncated",
+        Rule::NotStream => "the answer is not a stream, ask for one",
         rule if rule.is_token_limit() => "the token limit cut off the answer, raise the limit",
         // These two are about the prompt, or are the model's own.
         Rule::Finish(reason)

@@ -13,7 +13,7 @@ use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::stream::Part;
 use resile::time::ManualTimer;
 use resile::{Never, Quota, Upstream, retry_stream};
-use resile_llm::{Event, Failure, Kind, Phase, Rule, events};
+use resile_llm::{Event, Failure, Kind, Phase, Recovery, Rule, events};
 
 const ROLE: &str = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
 const WORD: &str = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
@@ -258,7 +258,12 @@ fn a_body_without_events_is_classified_by_its_words() {
     }
     let answer = Response::builder().header("content-type", "application/json");
     let failure = read_answer(answer.body(whole.to_owned()).unwrap()).1.unwrap();
-    assert!(failure.to_string().contains("application/json"), "{failure}");
+    assert_eq!(
+        failure.to_string(),
+        "the answer is not a stream, ask for one: it is one whole body (application/json)"
+    );
+    // The model would answer in one body again.
+    assert_eq!((failure.recovery(), failure.rule()), (Recovery::FixRequest, Rule::NotStream));
 }
 
 #[test]
