@@ -266,6 +266,16 @@ fn a_body_without_events_is_classified_by_its_words() {
     assert_eq!((failure.recovery(), failure.rule()), (Recovery::FixRequest, Rule::NotStream));
 }
 
+/// The first event of Azure's streams has no choice.
+#[test]
+fn a_stream_may_begin_with_an_event_without_a_choice() {
+    let first = r#"{"choices":[],"object":"","prompt_filter_results":[{"prompt_index":0}]}"#;
+    for first in [first, r#"{"choices":[]}"#] {
+        let (events, failure) = read(&framed(&[first, WORD, STOP]));
+        assert_eq!((events.len(), failure), (3, None), "{first}");
+    }
+}
+
 #[test]
 fn an_event_that_never_ends_is_a_failure() {
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
