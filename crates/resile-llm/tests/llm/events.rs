@@ -266,6 +266,18 @@ fn a_body_without_events_is_classified_by_its_words() {
     assert_eq!((failure.recovery(), failure.rule()), (Recovery::FixRequest, Rule::NotStream));
 }
 
+/// Each event of Perplexity also has the whole answer so far.
+#[test]
+fn only_the_delta_of_a_choice_adds_words() {
+    for (delta, want) in
+        [(r#"{"content":" there"}"#, " there"), (r#"{"content":""}"#, ""), ("{}", "")]
+    {
+        let choice = format!(r#"{{"message":{{"content":"Hello there"}},"delta":{delta}}}"#);
+        let event = Event::new("", format!(r#"{{"choices":[{choice}]}}"#));
+        assert_eq!(event.text(), want, "{delta}");
+    }
+}
+
 /// The first event of Azure's streams has no choice.
 #[test]
 fn a_stream_may_begin_with_an_event_without_a_choice() {
