@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `--explain` also names the evidence that decided, what lost against it and how sure the kind is.
-//! `--text` reads a pasted error from stdin, of which only the text is left. It explains the error,
+//! `--text` reads a pasted error, of which only the text is left. It explains the error,
 //! and prints the line for `tests/data/llm/providers.jsonl`: fill in the name, the provider and the
 //! source, correct what was misread, and remove names and keys.
 //!
@@ -29,14 +29,14 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile_llm::{Explanation, Failure, Phase, Reason, Reply, Rule};
+use resile_llm::{Explanation, Failure, Kind, Phase, Reason, Reply, Rule};
 use serde_json::{Map, Value, json};
 
 use terminal::{bold, dim, green, red, wrap};
 
 const USAGE: &str = "usage: classify < LINES.jsonl
        classify --explain [STATUS] [BODY]    (reads a missing BODY from stdin)
-       classify --text                       (reads a pasted error from stdin)";
+       classify --text [TEXT]                (reads a missing TEXT from stdin)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,10 +51,9 @@ fn main() -> ExitCode {
             Ok((status, body)) => explain(status, &body),
             Err(complaint) => return misused(&complaint),
         },
-        ["--text"] => match stdin() {
-            Ok(text) => explain(None, text.trim()).and_then(|()| Ok(fixture(text.trim())?)),
-            Err(complaint) => Err(complaint.into()),
-        },
+        ["--text"] => stdin().map_err(Into::into).and_then(|text| pasted(text.trim())),
+        ["--text", text] => pasted(text.trim()),
+        ["--text", ..] => return misused("the text must be one argument"),
         [other, ..] => return misused(&format!("unknown argument `{other}`")),
     };
     match done {
@@ -163,6 +162,9 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
         status.map_or(reply, |status| reply.with_status(status)).explain(SystemTime::now());
     let failure = explained.failure();
     let retry = match (failure.is_retryable(), failure.wait()) {
+        (false, None) if failure.kind() == Kind::Unknown => {
+            red("no: what the error means is unknown")
+        }
         (false, None) => red("no: the same request will fail again"),
         (false, Some(wait)) => red(format!("no: the limit resets in {}", spoken(wait))),
         (true, None) => green("yes, after a backoff: the provider asks for no wait"),
@@ -189,6 +191,12 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
     line(&mut out, "limit", tokens.limit().map(|limit| format!("{limit} tokens")))?;
     line(&mut out, "message", failure.message())?;
     Ok(())
+}
+
+/// Explains a pasted error and prints its fixture.
+fn pasted(text: &str) -> Result<(), Box<dyn Error>> {
+    explain(None, text)?;
+    Ok(fixture(text)?)
 }
 
 /// Returns the rule of a reason. The name of a code is left out if the code as it was sent stands beside

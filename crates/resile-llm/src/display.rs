@@ -4,20 +4,21 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::failure::Failure;
-use crate::kind::Kind;
+use crate::kind::{Kind, Scope};
 use crate::rule::Rule;
 
 /// The largest number of characters to show of a provider's text.
 const SHOWN: usize = 240;
 
-/// Writes one line, whatever the provider sent. The cause comes first with an action for most
-/// permanent kinds. Known LLM token numbers and a known wait follow. The provider's words come
-/// next, unless the line already says the same. The provider's name and its code come last. Without a
-/// code it is the reason of a bad ending, or else the status.
+/// Writes one line, whatever the provider sent. The cause comes first, with an action for most
+/// permanent kinds and with the scope of a rate limit. Known LLM token numbers and a known wait follow.
+/// The provider's words come next, unless the line already says the same. The provider's name and its
+/// code come last. Without a code it is the reason of a bad ending, or else the status.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
         f.write_str(headline(facts.kind, facts.rule))?;
+        f.write_str(limit(facts.kind, facts.scope))?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
         if let Some((prompt, limit)) = tokens {
             write!(f, ": {prompt} tokens, limit {limit}")?;
@@ -66,6 +67,7 @@ impl fmt::Display for Failure {
 fn headline(kind: Kind, rule: Rule) -> &'static str {
     match rule {
         Rule::Truncated => "the answer of the provider is truncated",
+        Rule::NotStream => "the answer is not a stream, ask for one",
         rule if rule.is_token_limit() => "the token limit cut off the answer, raise the limit",
         // These two are about the prompt, or are the model's own.
         Rule::Finish(reason)
@@ -74,6 +76,17 @@ fn headline(kind: Kind, rule: Rule) -> &'static str {
             "the provider's content filter stopped the answer, rephrase the request"
         }
         _ => kind.headline(),
+    }
+}
+
+/// Returns what a rate limit counts over, because the line leaves out the provider's words.
+fn limit(kind: Kind, scope: Option<Scope>) -> &'static str {
+    match scope.filter(|_| kind == Kind::RateLimit) {
+        Some(Scope::Minute) => " (per minute or second)",
+        Some(Scope::Day) => " (per day)",
+        Some(Scope::Concurrency) => " (requests at the same time)",
+        Some(Scope::Window) => " (per window of a plan)",
+        None => "",
     }
 }
 

@@ -150,14 +150,17 @@ fn words(object: &Map<String, Value>) -> String {
         Some("content-delta") => joined(at("/delta/message/content")),
         Some(_) => String::new(),
         None => {
-            const PLACES: [&str; 6] = [
-                "/choices/0/delta/content",
+            const PLACES: [&str; 5] = [
                 "/choices/0/text",
                 "/choices/0/message/content",
                 "/candidates/0/content/parts",
                 "/message/content",
                 "/response",
             ];
+            // Beside a delta Perplexity sends the whole answer so far.
+            if at("/choices/0/delta").is_some_and(Value::is_object) {
+                return joined(at("/choices/0/delta/content"));
+            }
             PLACES
                 .iter()
                 .map(|place| joined(at(place)))

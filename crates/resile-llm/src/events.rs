@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::in_band;
-use crate::kind::Phase;
+use crate::kind::{Kind, Phase};
 use crate::limits::learn_limits;
 use crate::reply::Reply;
 use crate::rule::Rule;
@@ -315,9 +315,9 @@ impl Reading {
         found.unwrap_or_else(|| {
             let kind = self.headers.get(http::header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("without a type");
-            Failure::invalid_output(format!(
-                "the answer is one whole body ({kind}) and no stream of events: ask for a stream"
-            ))
+            let mut failure = Failure::bare(Kind::InvalidOutput, Rule::NotStream, Phase::Preamble);
+            failure.0.message = Some(format!("it is one whole body ({kind})"));
+            failure
         })
     }
 }

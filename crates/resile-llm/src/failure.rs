@@ -155,11 +155,15 @@ impl Failure {
     }
 
     /// Returns the action that resolves the failure: that of the [kind](Kind::recovery), but
-    /// [`FixRequest`](Recovery::FixRequest) if the token limit cut off the answer, because the request
-    /// sets this limit.
+    /// [`FixRequest`](Recovery::FixRequest) if the token limit cut off the answer or if the answer is not
+    /// a stream, because the request sets the limit and asks for the stream.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
-        if self.rule().is_token_limit() { Recovery::FixRequest } else { self.0.kind.recovery() }
+        let rule = self.rule();
+        if rule.is_token_limit() || rule == Rule::NotStream {
+            return Recovery::FixRequest;
+        }
+        self.0.kind.recovery()
     }
 
     /// Returns the rule that decided the kind.

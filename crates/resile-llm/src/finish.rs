@@ -21,6 +21,9 @@ pub(crate) struct Ending<'v> {
     pub(crate) ended: bool,
 }
 
+/// The name of the ending of an answer without items.
+pub(crate) const EMPTY: &str = "empty";
+
 const REASONS: &[(&str, Kind)] = &[
     ("content_filter", Kind::ContentFilter),
     ("content_filtered", Kind::ContentFilter),
@@ -84,19 +87,20 @@ pub(crate) fn of(answer: &Map<String, Value>) -> Ending<'_> {
     let is = |name: &str, text: &str| answer.get(name).and_then(Value::as_str) == Some(text);
     let output = answer.get("output").and_then(Value::as_array);
     if is("object", "response") && is("status", "completed") && output.is_some_and(Vec::is_empty) {
-        ending.note("empty", Kind::InvalidOutput);
+        ending.note(EMPTY, Kind::InvalidOutput);
     }
     let response = answer.get("response").and_then(Value::as_object);
     for object in [Some(answer), response].into_iter().flatten() {
         ending.one(object);
         for list in ["choices", "candidates"] {
             let items = object.get(list).and_then(Value::as_array);
-            // An answer without items is empty. An event without items has only the usage.
+            // An answer without items is empty. An event without items has only the usage, or Azure's
+            // verdict on the prompt.
             if items.is_some_and(Vec::is_empty)
                 && !is_event(object)
                 && object.get("promptFeedback").is_none()
             {
-                ending.note("empty", Kind::InvalidOutput);
+                ending.note(EMPTY, Kind::InvalidOutput);
             }
             items
                 .into_iter()
@@ -119,7 +123,7 @@ pub(crate) fn error_in<'v>(object: &'v Map<String, Value>, name: &str) -> Option
 
 fn is_event(object: &Map<String, Value>) -> bool {
     object.get("object").and_then(Value::as_str).is_some_and(|object| object.ends_with("chunk"))
-        || object.contains_key("usage")
+        || ["usage", "prompt_filter_results"].iter().any(|name| object.contains_key(*name))
 }
 
 impl<'v> Ending<'v> {

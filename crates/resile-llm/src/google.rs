@@ -35,8 +35,11 @@ impl Google {
     pub(crate) fn details(&mut self, details: &[Value], now: SystemTime) {
         for detail in details.iter().take(32) {
             let Some(detail) = detail.as_object() else { continue };
-            let of_type = |name: &str| {
-                detail.get("@type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with(name))
+            let reason = detail.get("reason").and_then(Value::as_str);
+            let is_info = match detail.get("@type") {
+                Some(kind) => kind.as_str().is_some_and(|kind| kind.ends_with("ErrorInfo")),
+                // A gateway may drop the type. The letters are Google's.
+                None => !reason.is_some_and(|reason| reason.contains(char::is_lowercase)),
             };
             let metadata = detail.get("metadata").and_then(Value::as_object);
             for (name, value) in detail.iter().chain(metadata.into_iter().flatten()) {
@@ -45,12 +48,8 @@ impl Google {
                     self.note("quotaId", text);
                 }
             }
-            if of_type("ErrorInfo") {
-                self.reason = detail
-                    .get("reason")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned)
-                    .or(self.reason.take());
+            if let Some(reason) = reason.filter(|_| is_info) {
+                self.reason = Some(reason.to_owned());
             }
             for violation in
                 detail.get("violations").and_then(Value::as_array).into_iter().flatten().take(32)

@@ -32,6 +32,8 @@ pub enum Rule {
     Truncated,
     /// A good answer was empty.
     Empty,
+    /// A good answer to a request for a stream was one whole body.
+    NotStream,
     /// The type or the words of the transport's error.
     Transport(&'static str),
     /// The status alone.
@@ -66,6 +68,7 @@ impl fmt::Display for Rule {
             Self::Finish(reason) => write!(f, "finish: {reason}"),
             Self::Truncated => f.write_str("truncated"),
             Self::Empty => f.write_str("empty"),
+            Self::NotStream => f.write_str("not a stream"),
             Self::Transport(what) => write!(f, "transport: {what}"),
             Self::Status(status) => write!(f, "status: {status}"),
             Self::InBand => f.write_str("in-band error"),

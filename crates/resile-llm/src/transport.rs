@@ -7,6 +7,7 @@ use std::iter;
 use http::response::Parts;
 
 use crate::failure::Failure;
+use crate::finish::EMPTY;
 use crate::kind::{Kind, Phase};
 use crate::reply::Reply;
 use crate::rule::Rule;
@@ -73,7 +74,9 @@ impl Failure {
         if matches!(data.trim(), "" | "[DONE]" | "data: [DONE]") {
             return None;
         }
-        Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(now())
+        let found = Reply::new(data.as_bytes()).with_status(200).with_phase(phase).find(now());
+        // An answer without a choice is empty, but some events have none.
+        found.filter(|failure| failure.rule() != Rule::Finish(EMPTY))
     }
 
     /// Creates a failure from a transport's error. The types in the chain of sources decide first,

@@ -105,7 +105,8 @@ pub(super) static WORDS: &[(Meanings, &str)] = &[
         "hit |reached|over the |over your |have consumed|have been consumed|has been consumed|too many|spent|no more|maxed|out of|ran out|used up|used all\
          |已达|达到|已满|초과|上限に達|超過|超えました",
     ),
-    (VOID, "be empty|non-empty"),
+    // The last says that a failed call cost nothing.
+    (VOID, "be empty|non-empty|no credits were"),
     (USED | LACK, "exhaust|deplete|用尽|用完|耗尽"),
     (USED | LONGER, "exceed|超过|超出|超限"),
     (LACK, "ran out|run out|out of |used all"),

@@ -13,7 +13,7 @@ use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::stream::Part;
 use resile::time::ManualTimer;
 use resile::{Never, Quota, Upstream, retry_stream};
-use resile_llm::{Event, Failure, Kind, Phase, Rule, events};
+use resile_llm::{Event, Failure, Kind, Phase, Recovery, Rule, events};
 
 const ROLE: &str = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
 const WORD: &str = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
@@ -258,7 +258,34 @@ fn a_body_without_events_is_classified_by_its_words() {
     }
     let answer = Response::builder().header("content-type", "application/json");
     let failure = read_answer(answer.body(whole.to_owned()).unwrap()).1.unwrap();
-    assert!(failure.to_string().contains("application/json"), "{failure}");
+    assert_eq!(
+        failure.to_string(),
+        "the answer is not a stream, ask for one: it is one whole body (application/json)"
+    );
+    // The model would answer in one body again.
+    assert_eq!((failure.recovery(), failure.rule()), (Recovery::FixRequest, Rule::NotStream));
+}
+
+/// Each event of Perplexity also has the whole answer so far.
+#[test]
+fn only_the_delta_of_a_choice_adds_words() {
+    for (delta, want) in
+        [(r#"{"content":" there"}"#, " there"), (r#"{"content":""}"#, ""), ("{}", "")]
+    {
+        let choice = format!(r#"{{"message":{{"content":"Hello there"}},"delta":{delta}}}"#);
+        let event = Event::new("", format!(r#"{{"choices":[{choice}]}}"#));
+        assert_eq!(event.text(), want, "{delta}");
+    }
+}
+
+/// The first event of Azure's streams has no choice.
+#[test]
+fn a_stream_may_begin_with_an_event_without_a_choice() {
+    let first = r#"{"choices":[],"object":"","prompt_filter_results":[{"prompt_index":0}]}"#;
+    for first in [first, r#"{"choices":[]}"#] {
+        let (events, failure) = read(&framed(&[first, WORD, STOP]));
+        assert_eq!((events.len(), failure), (3, None), "{first}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use resile::{
     Attempt, Classify, Health, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
 };
 use resile_llm::{self as llm, Classifier, Failure, Kind, Phase, Recovery, Reply};
+use serde_json::json;
 
 #[derive(Debug, thiserror::Error)]
 enum MyError {
@@ -144,6 +145,27 @@ fn failures_print_whole_sentences() {
     let lines = Failure::from_text(400, "{\"error\":\"one\\n two\\u0007\"}");
     assert_eq!(lines.to_string(), "the request is invalid, correct it: one two (status 400)");
     assert_eq!(Failure::cancelled().to_string(), "the call was cancelled");
+}
+
+/// The words of the provider are left out, so the line says which of its limits it was.
+#[test]
+fn a_rate_limit_says_over_what_it_counts() {
+    for (message, scope) in [
+        ("Rate limit reached on tokens per min (TPM): Limit 30000", " (per minute or second)"),
+        ("Rate limit reached: 5 requests per second", " (per minute or second)"),
+        (
+            "Rate limit reached on requests per day (RPD): Limit 200, Used 200, Requested 1. \
+             Please try again in 7m12s.",
+            " (per day), try again in 7 min 12 s",
+        ),
+        ("Too many concurrent requests", " (requests at the same time)"),
+        ("Slow down", ""),
+    ] {
+        let error = json!({ "code": "rate_limit_exceeded", "message": message });
+        let failure = Failure::from_text(429, &json!({ "error": error }).to_string());
+        let words = format!("rate limited by the provider{scope} (rate_limit_exceeded)");
+        assert_eq!(failure.to_string(), words);
+    }
 }
 
 #[test]

@@ -68,3 +68,23 @@ fn the_words_of_an_error_may_hold_details() {
     assert_eq!(of(json!([violation("RequestsPerMinute", "9")])), Some(Kind::RateLimit));
     assert_eq!(of(json!([])), None);
 }
+
+/// Gateways drop the types of the details.
+#[test]
+fn a_reason_without_a_type_counts() {
+    let of = |detail: serde_json::Value| {
+        let error = json!({ "code": 429, "status": "RESOURCE_EXHAUSTED", "details": [detail] });
+        read(&json!({ "error": error }).to_string()).kind()
+    };
+    let capacity = "MODEL_CAPACITY_EXHAUSTED";
+    assert_eq!(of(json!({ "reason": capacity })), Kind::Overloaded);
+    assert_eq!(of(json!({ "reason": "QUOTA_EXHAUSTED", "domain": "x" })), QUOTA);
+    let info = "type.googleapis.com/google.rpc.ErrorInfo";
+    assert_eq!(of(json!({ "@type": info, "reason": capacity })), Kind::Overloaded);
+    // A detail of another type has another meaning, and a reason that is not Google's has none.
+    let other = "type.googleapis.com/google.rpc.Other";
+    assert_eq!(of(json!({ "@type": other, "reason": capacity })), Kind::RateLimit);
+    for reason in ["OF_A_PROXY", "model_capacity_exhausted", "overloaded"] {
+        assert_eq!(of(json!({ "reason": reason })), Kind::RateLimit, "{reason}");
+    }
+}

@@ -116,6 +116,20 @@ fn lines_of_json_are_read_up_to_an_error() {
     }
 }
 
+/// The first event of Azure has the verdict of its filter on the prompt, and no choice.
+#[test]
+fn the_verdict_of_a_filter_on_the_prompt_is_no_failure() {
+    let first = r#"{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"hate":{"filtered":false,"severity":"safe"},"jailbreak":{"filtered":false,"detected":false}}}]}"#;
+    let last = r#"{"choices":[{"finish_reason":"stop"}]}"#;
+    assert_eq!(found(&framed(&[first, CONTENT, last])), None);
+    for phase in [Phase::Preamble, Phase::Content] {
+        // Some gateways send an event without a choice to keep the connection.
+        for event in [first, r#"{"choices":[]}"#, r#"{"candidates":[]}"#] {
+            assert_eq!(Failure::find_in_event(event, phase), None, "{event}");
+        }
+    }
+}
+
 #[test]
 fn an_answer_without_items_is_empty_and_an_event_is_not() {
     for (body, want) in [

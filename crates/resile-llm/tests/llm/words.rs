@@ -72,6 +72,7 @@ fn every_rule_names_its_evidence() {
         (Rule::Finish("a"), "finish: a"),
         (Rule::Truncated, "truncated"),
         (Rule::Empty, "empty"),
+        (Rule::NotStream, "not a stream"),
         (Rule::Transport("a"), "transport: a"),
         (Rule::Status(500), "status: 500"),
         (Rule::InBand, "in-band error"),

@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
         // A tool classifies its own errors, so the policy ignores their text.
         let policy = policy
             .with_attempt_timeout(limits.tool)
-            .with_classifier(|error: &ToolError| !matches!(error, ToolError::Permanent(_)));
+            .with_classifier(|error: &ToolError| matches!(error, ToolError::Transient(_)));
         let attempt = |_| {
             let run = AssertUnwindSafe(tool.run(arguments.clone(), &self.token)).catch_unwind();
             run.map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
@@ -256,9 +256,18 @@ impl<'a> Run<'a> {
                     (None, Some(error)) => error.to_string(),
                     (None, None) => gave_up.to_string(),
                 };
-                Some(format!(
-                    "Tool '{name}' failed because: {why}. Correct the input, try a different approach, or finish."
-                ))
+                // A second run of a mail that was sent sends a second mail.
+                let is_final = matches!(gave_up.last(), Some(ToolError::Permanent(_)));
+                let is_in_doubt = !tool.is_idempotent() && (gave_up.cut().is_some() || !is_final);
+                Some(if is_in_doubt {
+                    format!(
+                        "Tool '{name}' may have acted: {why}. Do not run it again before you have checked that it did not."
+                    )
+                } else {
+                    format!(
+                        "Tool '{name}' failed because: {why}. Correct the input, try a different approach, or finish."
+                    )
+                })
             }
         }
     }
@@ -322,7 +331,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    ToolError::Permanent(format!("it panicked: {}", words.unwrap_or("no message")))
+    ToolError::Panicked(format!("it panicked: {}", words.unwrap_or("no message")))
 }
 
 /// Returns the error of a call that the token stopped.

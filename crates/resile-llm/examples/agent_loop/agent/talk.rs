@@ -126,15 +126,17 @@ pub(crate) trait Tool: Send + Sync {
 /// An error of a tool.
 #[derive(Clone, Debug)]
 pub(crate) enum ToolError {
-    /// A retry may succeed.
+    /// A retry may succeed. Nobody knows whether the tool has acted.
     Transient(String),
-    /// A retry will not succeed.
+    /// A retry will not succeed. The tool has not acted.
     Permanent(String),
+    /// A retry will not succeed. Nobody knows whether the tool has acted.
+    Panicked(String),
 }
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Transient(why) | Self::Permanent(why)) = self;
+        let (Self::Transient(why) | Self::Permanent(why) | Self::Panicked(why)) = self;
         f.write_str(why)
     }
 }
