@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::ending::{Doubt, Ending};
 use super::finish::{Classified, classified_cut};
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine};
@@ -47,14 +48,14 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
-        self.close_with(reason, verdict, cut, retry_after, false)
+        self.close_with(Ending { cut, retry_after, ..Ending::new(reason, verdict) })
     }
 
     /// Closes the call for a reason other than a failure, at any time.
     #[cold]
     #[inline(never)]
     pub(crate) fn close(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
-        self.close_with(reason, self.last_verdict(), None, retry_after, false)
+        self.close_with(Ending { retry_after, ..Ending::new(reason, self.last_verdict()) })
     }
 
     /// Returns the verdict on the last error.
@@ -76,15 +77,11 @@ where
     ) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
-        let is_stated = verdict.is_stated();
-        let verdict = verdict.as_fact();
         if reason != StopReason::Deadline {
-            let in_doubt = verdict.is_in_doubt(Some(cut)) && self.attempts() > 0;
-            let last = self.last_verdict();
-            let mut gave_up = self.close_with(reason, last, None, None, in_doubt && is_stated);
-            gave_up.note_doubt(in_doubt);
-            return gave_up;
+            let dropped = Some(verdict).filter(|_| self.attempts() > 0);
+            return self.close_with(Ending { dropped, ..Ending::new(reason, self.last_verdict()) });
         }
+        let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
@@ -93,7 +90,7 @@ where
                 self.engine.report_deadline(slot, verdict, now, enough);
             }
         }
-        self.close_with(reason, Some(verdict), Some(cut), None, false)
+        self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
     }
 
     /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
@@ -103,33 +100,24 @@ where
     pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
-        self.close_with(StopReason::Partial, Some(verdict), Some(cut), None, false)
+        let ending = Ending::new(StopReason::Partial, Some(verdict));
+        self.close_with(Ending { cut: Some(cut), ..ending })
     }
 
-    /// Releases everything that the call holds, reports its close and builds the error. `leaves_doubt`
-    /// if an attempt in flight is in doubt, as the classifier states.
-    pub(super) fn close_with(
-        &mut self,
-        reason: StopReason,
-        verdict: Option<Verdict>,
-        cut: Option<Cut>,
-        retry_after: Option<Duration>,
-        leaves_doubt: bool,
-    ) -> GaveUp<E> {
+    /// Releases everything that the call holds, reports its close and builds the error.
+    pub(super) fn close_with(&mut self, ending: Ending) -> GaveUp<E> {
+        let Ending { reason, verdict, cut, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
-        let is_unknown = verdict.is_none() && self.attempts() > 0;
-        let mut in_doubt = verdict.is_some_and(|verdict| verdict.is_in_doubt(cut));
-        let last = if is_unknown && reason != StopReason::Unclassified {
-            let dropped = classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline);
+        let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
+        let unknown = (is_unknown && self.attempts() > 0)
+            .then(|| classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline));
+        let doubt = ending.doubt(unknown);
+        let last = unknown.map_or(verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
-            in_doubt = dropped.is_in_doubt(Some(Cut::Deadline));
             Some(if dropped.is_again() { unknown } else { unknown.not_again() })
-        } else {
-            in_doubt |= is_unknown;
-            verdict
-        };
-        let mut facts = self.engine.close(reason, cut, retry_after);
-        facts.in_doubt = in_doubt || leaves_doubt;
+        });
+        let mut facts = self.engine.close(ending);
+        facts.in_doubt = doubt != Doubt::No;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
@@ -148,8 +136,7 @@ where
                 too_large,
                 no_room,
                 held_by,
-                in_doubt: leaves_doubt
-                    || failure.verdict.is_some_and(|verdict| verdict.is_in_doubt(failure.cut)),
+                in_doubt: doubt == Doubt::Stated,
                 error_type: error_type(reason, &failure),
             });
         }
@@ -171,12 +158,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// of the verdict.
     #[cold]
     #[inline(never)]
-    fn close(
-        &mut self,
-        reason: StopReason,
-        cut: Option<Cut>,
-        retry_after: Option<Duration>,
-    ) -> Facts {
+    fn close(&mut self, ending: Ending) -> Facts {
+        let Ending { reason, cut, retry_after, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::ending::Ending;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
@@ -218,7 +219,7 @@ where
         } else {
             StopReason::Fatal
         };
-        drop(self.close_with(reason, verdict, None, None, false));
+        drop(self.close_with(Ending::new(reason, verdict)));
     }
 
     /// Finishes a failed attempt and closes the call, even if the policy would allow another. See

@@ -21,6 +21,7 @@ mod attempt;
 mod begin;
 mod close;
 mod emit;
+mod ending;
 mod engine;
 mod finish;
 mod nesting;

@@ -262,11 +262,6 @@ impl<E> GaveUp<E> {
         self.0.facts.too_large
     }
 
-    /// Notes that an attempt in flight may have been executed.
-    pub(crate) fn note_doubt(&mut self, in_doubt: bool) {
-        self.0.facts.in_doubt |= in_doubt;
-    }
-
     /// Notes that the consumer has a part of the answer, so an outer call must not ask again.
     #[cfg(feature = "stream")]
     pub(crate) fn note_partial(&mut self) {
