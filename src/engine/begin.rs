@@ -270,12 +270,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.note_start();
         let now = self.now();
         let ends_at = self.ends_at(limits.total);
+        let is_late = earliest >= ends_at;
+        if is_late {
+            // Before the report of the strain, which counts the calls in the queue.
+            self.guard.leave_queue(slot);
+        }
         if is_new {
             self.guard.contend();
             self.refused(Refuser::Quota, StopReason::Deadline);
         }
-        if earliest >= ends_at {
-            self.guard.leave_queue(slot);
+        if is_late {
             let wait = Duration::from_nanos(earliest.saturating_sub(now));
             return Begin::End(StopReason::Deadline, Some(wait));
         }
