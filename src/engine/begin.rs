@@ -186,7 +186,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let mut has_moved = false;
         match self.guard.admit(slot, now, waker, self.ends_at(limits.total)) {
             Admit::Go => self.guard.progress.set_refuser(None),
-            Admit::Moved => has_moved = true,
+            Admit::Moved => {
+                has_moved = true;
+                self.guard.progress.set_refuser(None);
+            }
             Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
             Admit::Queued { until, is_new } => {
                 self.note_start();

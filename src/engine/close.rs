@@ -55,13 +55,22 @@ where
     #[cold]
     #[inline(never)]
     pub(crate) fn close(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
-        self.close_with(Ending { retry_after, ..Ending::new(reason, self.last_verdict()) })
+        let ending = self.ending(reason);
+        let is_late = reason == StopReason::Deadline;
+        let refuser = self.engine.guard.progress.refuser().filter(|_| is_late);
+        let held_by = refuser.map(Refuser::part);
+        self.close_with(Ending { retry_after, held_by, ..ending })
     }
 
-    /// Returns the verdict on the last error.
-    fn last_verdict(&self) -> Option<Verdict> {
+    /// Returns an end of the call after its last failure, which may have been a cut.
+    fn ending(&self, reason: StopReason) -> Ending {
         let classifier = self.policy.rules().classifier();
-        self.last.as_ref().and_then(|last| classifier.classify(last)).map(Verdict::as_fact)
+        let cut = self.engine.last_cut.get();
+        let verdict = match cut {
+            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
+            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
+        };
+        Ending { cut, ..Ending::new(reason, verdict.map(Verdict::as_fact)) }
     }
 
     /// Closes the call at its deadline or by its token, with the attempts in `slots` in flight.
@@ -79,7 +88,7 @@ where
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
         if reason != StopReason::Deadline {
             let dropped = Some(verdict).filter(|_| self.attempts() > 0);
-            return self.close_with(Ending { dropped, ..Ending::new(reason, self.last_verdict()) });
+            return self.close_with(Ending { dropped, ..self.ending(reason) });
         }
         let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
@@ -172,9 +181,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
-            held_by: (reason == StopReason::Deadline && retry_after.is_some() && cut.is_none())
-                .then(|| self.guard.progress.refuser().map(Refuser::part))
-                .flatten(),
+            held_by: ending.held_by.filter(|_| retry_after.is_some()),
             verdict: None,
             is_floor: false,
             cut,

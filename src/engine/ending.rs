@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use crate::observe::HeldBy;
 use crate::policy::StopReason;
 use crate::verdict::{Cut, Verdict};
 
@@ -12,6 +13,8 @@ pub(super) struct Ending {
     /// The cut that was the last failure.
     pub(super) cut: Option<Cut>,
     pub(super) retry_after: Option<Duration>,
+    /// The part that holds the next attempt for too long, or held it until the deadline.
+    pub(super) held_by: Option<HeldBy>,
     /// The classifier's verdict on the attempts that the token dropped in flight.
     pub(super) dropped: Option<Verdict>,
 }
@@ -28,7 +31,7 @@ pub(super) enum Doubt {
 
 impl Ending {
     pub(super) const fn new(reason: StopReason, verdict: Option<Verdict>) -> Self {
-        Self { reason, verdict, cut: None, retry_after: None, dropped: None }
+        Self { reason, verdict, cut: None, retry_after: None, held_by: None, dropped: None }
     }
 
     /// Returns the doubt that the end leaves. `unknown` is the classifier's verdict on attempts whose

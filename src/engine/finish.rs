@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::ending::Ending;
+use super::last_cut::LastCut;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
@@ -103,7 +104,7 @@ where
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, verdict, flows_since, cut.is_some());
+            self.engine.report(slot, verdict, flows_since, cut);
         if self.engine.guard.target.listens() {
             self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
@@ -205,7 +206,7 @@ where
     #[cold]
     pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, Some(verdict), None, false);
+            self.engine.report(slot, Some(verdict), None, None);
         let attempt = Attempt::of_call(self.attempts(), elapsed, self.engine.delay, NO_LIMIT);
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
@@ -256,8 +257,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         slot: usize,
         verdict: Option<Verdict>,
         flows_since: Option<u64>,
-        is_cut: bool,
+        cut: Option<Cut>,
     ) -> Reported {
+        self.last_cut = LastCut::new(cut);
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
@@ -267,7 +269,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             if let Some(since) = flows_since {
                 self.guard.leave_out(slot, since);
             }
-            self.guard.report(slot, verdict, now, is_cut);
+            self.guard.report(slot, verdict, now, cut.is_some());
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         Reported { elapsed, latency: began.and_then(took), is_counted }

@@ -24,6 +24,7 @@ mod emit;
 mod ending;
 mod engine;
 mod finish;
+mod last_cut;
 mod nesting;
 mod pending;
 mod policy;

@@ -154,7 +154,9 @@ impl<E> GaveUp<E> {
         self.0.facts.verdict
     }
 
-    /// Returns the timeout or the end of the stream if the last attempt returned no error.
+    /// Returns the timeout or the end of the stream if the last attempt that finished returned no
+    /// error. It is the cause of a call that ended for another reason later, such as a token during
+    /// the delay.
     ///
     /// [`last`](Self::last) is then the error of an earlier attempt, if there is one.
     #[must_use]
