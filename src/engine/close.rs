@@ -1,14 +1,15 @@
 use std::time::Duration;
 
 use super::ending::{Doubt, Ending};
+use super::engine::remaining;
 use super::finish::{Classified, classified_cut};
 use super::until::Until;
-use super::{CallPolicy, CallState, Engine};
+use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::error::{Facts, Inner};
-use crate::observe::{AttemptFailure, EventKind};
+use crate::observe::{AttemptFailure, EventKind, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
@@ -48,7 +49,23 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
-        self.close_with(Ending { cut, retry_after, ..Ending::new(reason, verdict) })
+        let wait = retry_after.unwrap_or_default();
+        self.close_with(Ending { cut, retry_after, wait, ..Ending::new(reason, verdict) })
+    }
+
+    /// Closes the call after a failure, because the delay of the next attempt is longer than the time
+    /// left.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn close_late(
+        &mut self,
+        classified: Classified,
+        retry_after: Option<Duration>,
+        wait: Duration,
+    ) -> GaveUp<E> {
+        let Classified { verdict, cut, .. } = classified;
+        let ending = Ending::new(StopReason::Deadline, verdict);
+        self.close_with(Ending { cut, retry_after, wait, ..ending })
     }
 
     /// Closes the call for a reason other than a failure, at any time.
@@ -58,8 +75,8 @@ where
         let ending = self.ending(reason);
         let is_late = reason == StopReason::Deadline;
         let refuser = self.engine.guard.progress.refuser().filter(|_| is_late);
-        let held_by = refuser.map(Refuser::part);
-        self.close_with(Ending { retry_after, held_by, ..ending })
+        let (wait, held_by) = (retry_after.unwrap_or_default(), refuser.map(Refuser::part));
+        self.close_with(Ending { retry_after, wait, held_by, ..ending })
     }
 
     /// Returns an end of the call after its last failure, which may have been a cut.
@@ -125,12 +142,21 @@ where
             let unknown = Verdict::transient().with_health(Health::Unknown);
             Some(if dropped.is_again() { unknown } else { unknown.not_again() })
         });
+        let (total, limit) = (self.policy.total_timeout(), self.policy.limit());
         let mut facts = self.engine.close(ending);
+        facts.too_long = match reason {
+            StopReason::Deadline => self.engine.delay_too_long(ending, total, limit),
+            StopReason::HintTooLong => {
+                self.policy.rules().hint_cap().map(|cap| ending.hint_too_long(cap))
+            }
+            _ => None,
+        };
         facts.in_doubt = doubt != Doubt::No;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, held_by, .. } = facts;
+        let Facts { attempts, elapsed, retry_after, too_large, no_room, too_long, .. } = facts;
+        let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
             let classifier = self.policy.rules().classifier();
@@ -144,6 +170,7 @@ where
                 retry_after,
                 too_large,
                 no_room,
+                too_long,
                 held_by,
                 in_doubt: doubt == Doubt::Stated,
                 error_type: error_type(reason, &failure),
@@ -181,7 +208,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
-            held_by: ending.held_by.filter(|_| retry_after.is_some()),
+            too_long: None,
             verdict: None,
             is_floor: false,
             cut,
@@ -189,6 +216,23 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_partial: false,
             upstream: self.guard.target.owned_name(),
         }
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Returns the wait that did not fit the deadline of a call, which has this total timeout. `limit`
+    /// is the limit as its caller has set it. `None` if the deadline cut an attempt.
+    #[cold]
+    fn delay_too_long(
+        &self,
+        ending: Ending,
+        total: u64,
+        limit: Option<Duration>,
+    ) -> Option<TooLong> {
+        let left = if total == NO_LIMIT { 0 } else { remaining(total, self.elapsed()) };
+        let Ending { cut, wait, held_by: by, .. } = ending;
+        let left = Duration::from_nanos(left);
+        (cut != Some(Cut::Deadline)).then_some(TooLong::Delay { wait, by, left, total: limit })
     }
 }
 

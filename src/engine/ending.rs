@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::observe::HeldBy;
+use crate::observe::{HeldBy, TooLong};
 use crate::policy::StopReason;
 use crate::verdict::{Cut, Verdict};
 
@@ -13,6 +13,8 @@ pub(super) struct Ending {
     /// The cut that was the last failure.
     pub(super) cut: Option<Cut>,
     pub(super) retry_after: Option<Duration>,
+    /// The wait before the next attempt, if it is too long.
+    pub(super) wait: Duration,
     /// The part that holds the next attempt for too long, or held it until the deadline.
     pub(super) held_by: Option<HeldBy>,
     /// The classifier's verdict on the attempts that the token dropped in flight.
@@ -31,7 +33,15 @@ pub(super) enum Doubt {
 
 impl Ending {
     pub(super) const fn new(reason: StopReason, verdict: Option<Verdict>) -> Self {
-        Self { reason, verdict, cut: None, retry_after: None, held_by: None, dropped: None }
+        Self {
+            reason,
+            verdict,
+            cut: None,
+            retry_after: None,
+            wait: Duration::ZERO,
+            held_by: None,
+            dropped: None,
+        }
     }
 
     /// Returns the doubt that the end leaves. `unknown` is the classifier's verdict on attempts whose
@@ -46,5 +56,11 @@ impl Ending {
         let is_unknown = unknown.is_some_and(|verdict| verdict.is_in_doubt(in_flight));
         let is_unclassified = self.reason == StopReason::Unclassified && self.verdict.is_none();
         if dropped.is_some() || is_unknown || is_unclassified { Doubt::Unstated } else { Doubt::No }
+    }
+
+    /// Returns the wait that is above the hint cap.
+    pub(super) fn hint_too_long(&self, cap: Duration) -> TooLong {
+        let is_asked = self.verdict.is_some_and(|verdict| verdict.floor().is_none());
+        TooLong::Hint { wait: self.wait, cap, is_asked }
     }
 }

@@ -186,6 +186,9 @@ where
             Decision::Stop(reason) => return Err(self.close_failed(reason, classified(), hint)),
             Decision::Retry(delay) => delay,
         };
+        if failed.is_over_after(delay) {
+            return Err(self.close_late(classified(), hint, delay));
+        }
         if self.token.is_cancelled() {
             return Err(self.close_failed(StopReason::Cancelled, classified(), hint));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::source::{Boxed, Source};
 use super::within::{self, End};
-use crate::observe::{CallKind, HeldBy, NoRoom};
+use crate::observe::{CallKind, NoRoom, TooLong};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
@@ -61,8 +61,7 @@ pub(crate) struct Facts {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
-    /// The part that holds the next attempt for `retry_after`, which is more than the time left.
-    pub(crate) held_by: Option<HeldBy>,
+    pub(crate) too_long: Option<TooLong>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(crate) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
