@@ -133,7 +133,10 @@ pub enum EventKind<'a> {
         /// upstream has reported it.
         is_counted: bool,
     },
-    /// The next attempt will start after a delay, which may be zero. Follows `Failed`.
+    /// The next attempt is due after a delay, which may be zero. Follows `Failed`.
+    ///
+    /// The attempt may never start, because the token, the deadline or a part of the upstream may end
+    /// the call before.
     #[non_exhaustive]
     Waiting {
         /// The failed attempt with the times at its failure.

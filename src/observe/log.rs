@@ -40,7 +40,7 @@ use super::{Event, Observe};
 /// # Spans
 ///
 /// A call that was retried or that failed also records fields on the current `tracing` span. Their
-/// names are those of OpenTelemetry: `http.request.resend_count` (the number of retries) and
+/// names are those of OpenTelemetry: `http.request.resend_count` (the number of retries that began) and
 /// `error.type`. A span takes only declared fields, so declare both as empty:
 ///
 /// ```
