@@ -14,9 +14,16 @@ use crate::verdict::{Cut, Verdict};
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). On an upstream or with a name the alternate form (`{:#}`) adds the
-/// last error with its sources in one line, for a log of your own. A `GaveUp` is one pointer in
-/// size, so only a call that gives up pays for the allocation.
+/// [`source`](Error::source). A `GaveUp` is one pointer in size, so only a call that gives up pays
+/// for the allocation.
+///
+/// # In one line
+///
+/// On an upstream or with a name the alternate form (`{:#}`) adds the last error with its sources in
+/// one line, for a log of your own. Do not walk the sources as well, because each of them would come
+/// twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
+/// error once, since these print each level by `{}`. An error that passes its formatter on, as
+/// `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
 ///
