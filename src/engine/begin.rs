@@ -186,7 +186,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let mut has_moved = false;
         match self.guard.admit(slot, now, waker, self.ends_at(limits.total)) {
             Admit::Go => self.guard.progress.set_refuser(None),
-            Admit::Moved => has_moved = true,
+            Admit::Moved => {
+                has_moved = true;
+                self.guard.progress.set_refuser(None);
+            }
             Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
             Admit::Queued { until, is_new } => {
                 self.note_start();
@@ -270,12 +273,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.note_start();
         let now = self.now();
         let ends_at = self.ends_at(limits.total);
+        let is_late = earliest >= ends_at;
+        if is_late {
+            // Before the report of the strain, which counts the calls in the queue.
+            self.guard.leave_queue(slot);
+        }
         if is_new {
             self.guard.contend();
             self.refused(Refuser::Quota, StopReason::Deadline);
         }
-        if earliest >= ends_at {
-            self.guard.leave_queue(slot);
+        if is_late {
             let wait = Duration::from_nanos(earliest.saturating_sub(now));
             return Begin::End(StopReason::Deadline, Some(wait));
         }

@@ -1,13 +1,15 @@
 use std::time::Duration;
 
+use super::ending::{Doubt, Ending};
+use super::engine::remaining;
 use super::finish::{Classified, classified_cut};
 use super::until::Until;
-use super::{CallPolicy, CallState, Engine};
+use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::error::{Facts, Inner};
-use crate::observe::{AttemptFailure, EventKind};
+use crate::observe::{AttemptFailure, EventKind, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
@@ -47,20 +49,45 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
-        self.close_with(reason, verdict, cut, retry_after, false)
+        let wait = retry_after.unwrap_or_default();
+        self.close_with(Ending { cut, retry_after, wait, ..Ending::new(reason, verdict) })
+    }
+
+    /// Closes the call after a failure, because the delay of the next attempt is longer than the time
+    /// left.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn close_late(
+        &mut self,
+        classified: Classified,
+        retry_after: Option<Duration>,
+        wait: Duration,
+    ) -> GaveUp<E> {
+        let Classified { verdict, cut, .. } = classified;
+        let ending = Ending::new(StopReason::Deadline, verdict);
+        self.close_with(Ending { cut, retry_after, wait, ..ending })
     }
 
     /// Closes the call for a reason other than a failure, at any time.
     #[cold]
     #[inline(never)]
     pub(crate) fn close(&mut self, reason: StopReason, retry_after: Option<Duration>) -> GaveUp<E> {
-        self.close_with(reason, self.last_verdict(), None, retry_after, false)
+        let ending = self.ending(reason);
+        let is_late = reason == StopReason::Deadline;
+        let refuser = self.engine.guard.progress.refuser().filter(|_| is_late);
+        let (wait, held_by) = (retry_after.unwrap_or_default(), refuser.map(Refuser::part));
+        self.close_with(Ending { retry_after, wait, held_by, ..ending })
     }
 
-    /// Returns the verdict on the last error.
-    fn last_verdict(&self) -> Option<Verdict> {
+    /// Returns an end of the call after its last failure, which may have been a cut.
+    fn ending(&self, reason: StopReason) -> Ending {
         let classifier = self.policy.rules().classifier();
-        self.last.as_ref().and_then(|last| classifier.classify(last)).map(Verdict::as_fact)
+        let cut = self.engine.last_cut.get();
+        let verdict = match cut {
+            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
+            None => self.last.as_ref().and_then(|last| classifier.classify(last)),
+        };
+        Ending { cut, ..Ending::new(reason, verdict.map(Verdict::as_fact)) }
     }
 
     /// Closes the call at its deadline or by its token, with the attempts in `slots` in flight.
@@ -76,15 +103,11 @@ where
     ) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
-        let is_stated = verdict.is_stated();
-        let verdict = verdict.as_fact();
         if reason != StopReason::Deadline {
-            let in_doubt = verdict.is_in_doubt(Some(cut)) && self.attempts() > 0;
-            let last = self.last_verdict();
-            let mut gave_up = self.close_with(reason, last, None, None, in_doubt && is_stated);
-            gave_up.note_doubt(in_doubt);
-            return gave_up;
+            let dropped = Some(verdict).filter(|_| self.attempts() > 0);
+            return self.close_with(Ending { dropped, ..self.ending(reason) });
         }
+        let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
@@ -93,7 +116,7 @@ where
                 self.engine.report_deadline(slot, verdict, now, enough);
             }
         }
-        self.close_with(reason, Some(verdict), Some(cut), None, false)
+        self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
     }
 
     /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
@@ -103,37 +126,37 @@ where
     pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
-        self.close_with(StopReason::Partial, Some(verdict), Some(cut), None, false)
+        let ending = Ending::new(StopReason::Partial, Some(verdict));
+        self.close_with(Ending { cut: Some(cut), ..ending })
     }
 
-    /// Releases everything that the call holds, reports its close and builds the error. `leaves_doubt`
-    /// if an attempt in flight is in doubt, as the classifier states.
-    pub(super) fn close_with(
-        &mut self,
-        reason: StopReason,
-        verdict: Option<Verdict>,
-        cut: Option<Cut>,
-        retry_after: Option<Duration>,
-        leaves_doubt: bool,
-    ) -> GaveUp<E> {
+    /// Releases everything that the call holds, reports its close and builds the error.
+    pub(super) fn close_with(&mut self, ending: Ending) -> GaveUp<E> {
+        let Ending { reason, verdict, cut, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
-        let is_unknown = verdict.is_none() && self.attempts() > 0;
-        let mut in_doubt = verdict.is_some_and(|verdict| verdict.is_in_doubt(cut));
-        let last = if is_unknown && reason != StopReason::Unclassified {
-            let dropped = classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline);
+        let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
+        let unknown = (is_unknown && self.attempts() > 0)
+            .then(|| classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline));
+        let doubt = ending.doubt(unknown);
+        let last = unknown.map_or(verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
-            in_doubt = dropped.is_in_doubt(Some(Cut::Deadline));
             Some(if dropped.is_again() { unknown } else { unknown.not_again() })
-        } else {
-            in_doubt |= is_unknown;
-            verdict
+        });
+        let (total, limit) = (self.policy.total_timeout(), self.policy.limit());
+        let mut facts = self.engine.close(ending);
+        facts.too_long = match reason {
+            StopReason::Deadline => self.engine.delay_too_long(ending, total, limit),
+            StopReason::HintTooLong => {
+                self.policy.rules().hint_cap().map(|cap| ending.hint_too_long(cap))
+            }
+            _ => None,
         };
-        let mut facts = self.engine.close(reason, cut, retry_after);
-        facts.in_doubt = in_doubt || leaves_doubt;
+        facts.in_doubt = doubt != Doubt::No;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, held_by, .. } = facts;
+        let Facts { attempts, elapsed, retry_after, too_large, no_room, too_long, .. } = facts;
+        let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
             let classifier = self.policy.rules().classifier();
@@ -147,9 +170,9 @@ where
                 retry_after,
                 too_large,
                 no_room,
+                too_long,
                 held_by,
-                in_doubt: leaves_doubt
-                    || failure.verdict.is_some_and(|verdict| verdict.is_in_doubt(failure.cut)),
+                in_doubt: doubt == Doubt::Stated,
                 error_type: error_type(reason, &failure),
             });
         }
@@ -171,12 +194,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// of the verdict.
     #[cold]
     #[inline(never)]
-    fn close(
-        &mut self,
-        reason: StopReason,
-        cut: Option<Cut>,
-        retry_after: Option<Duration>,
-    ) -> Facts {
+    fn close(&mut self, ending: Ending) -> Facts {
+        let Ending { reason, cut, retry_after, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }
@@ -189,9 +208,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             retry_after: retry_after.filter(|after| !after.is_zero()),
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
-            held_by: (reason == StopReason::Deadline && retry_after.is_some() && cut.is_none())
-                .then(|| self.guard.progress.refuser().map(Refuser::part))
-                .flatten(),
+            too_long: None,
             verdict: None,
             is_floor: false,
             cut,
@@ -199,6 +216,23 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_partial: false,
             upstream: self.guard.target.owned_name(),
         }
+    }
+}
+
+impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Returns the wait that did not fit the deadline of a call, which has this total timeout. `limit`
+    /// is the limit as its caller has set it. `None` if the deadline cut an attempt.
+    #[cold]
+    fn delay_too_long(
+        &self,
+        ending: Ending,
+        total: u64,
+        limit: Option<Duration>,
+    ) -> Option<TooLong> {
+        let left = if total == NO_LIMIT { 0 } else { remaining(total, self.elapsed()) };
+        let Ending { cut, wait, held_by: by, .. } = ending;
+        let left = Duration::from_nanos(left);
+        (cut != Some(Cut::Deadline)).then_some(TooLong::Delay { wait, by, left, total: limit })
     }
 }
 

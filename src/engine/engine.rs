@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::last_cut::LastCut;
 use super::nesting::{self, Polled, Site};
 use super::until::{LATEST, Packed, Until};
 use super::{Limits, NO_LIMIT};
@@ -24,13 +25,16 @@ pub(crate) struct Engine<X: Endpoint, const N: usize> {
     pub(super) delay: u64,
     /// The end of the wait between attempts or, in flight, the limit of the current attempt.
     pub(super) until: Packed,
+    /// The cut of the last attempt that has finished.
+    pub(super) last_cut: LastCut,
 }
 
 impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[inline]
     pub(super) fn new(target: X, kind: CallKind, site: Site) -> Self {
         let guard = Guard::new(target, kind);
-        Self { guard, site, started: UNKNOWN, delay: 0, until: Packed::new(Until::Nothing) }
+        let (until, last_cut) = (Packed::new(Until::Nothing), LastCut::new(None));
+        Self { guard, site, started: UNKNOWN, delay: 0, until, last_cut }
     }
 
     /// Sets the call site.

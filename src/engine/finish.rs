@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::ending::Ending;
+use super::last_cut::LastCut;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
@@ -102,7 +104,7 @@ where
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, verdict, flows_since, cut.is_some());
+            self.engine.report(slot, verdict, flows_since, cut);
         if self.engine.guard.target.listens() {
             self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
@@ -184,6 +186,9 @@ where
             Decision::Stop(reason) => return Err(self.close_failed(reason, classified(), hint)),
             Decision::Retry(delay) => delay,
         };
+        if failed.is_over_after(delay) {
+            return Err(self.close_late(classified(), hint, delay));
+        }
         if self.token.is_cancelled() {
             return Err(self.close_failed(StopReason::Cancelled, classified(), hint));
         }
@@ -204,7 +209,7 @@ where
     #[cold]
     pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, Some(verdict), None, false);
+            self.engine.report(slot, Some(verdict), None, None);
         let attempt = Attempt::of_call(self.attempts(), elapsed, self.engine.delay, NO_LIMIT);
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
@@ -218,7 +223,7 @@ where
         } else {
             StopReason::Fatal
         };
-        drop(self.close_with(reason, verdict, None, None, false));
+        drop(self.close_with(Ending::new(reason, verdict)));
     }
 
     /// Finishes a failed attempt and closes the call, even if the policy would allow another. See
@@ -255,8 +260,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         slot: usize,
         verdict: Option<Verdict>,
         flows_since: Option<u64>,
-        is_cut: bool,
+        cut: Option<Cut>,
     ) -> Reported {
+        self.last_cut = LastCut::new(cut);
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
@@ -266,7 +272,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             if let Some(since) = flows_since {
                 self.guard.leave_out(slot, since);
             }
-            self.guard.report(slot, verdict, now, is_cut);
+            self.guard.report(slot, verdict, now, cut.is_some());
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         Reported { elapsed, latency: began.and_then(took), is_counted }

@@ -82,7 +82,12 @@ pub(crate) trait CallPolicy {
         }
     }
 
-    /// Decides the next step after a failed attempt.
+    /// Returns the limit that ends the call, as the caller has set it.
+    fn limit(&self) -> Option<Duration> {
+        self.rules().timeouts().0
+    }
+
+    /// Decides the next step after a failed attempt as if the call had no deadline.
     #[inline]
     fn decide(
         &self,
@@ -235,6 +240,14 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
 
     fn total_timeout(&self) -> u64 {
         self.renewed.total_timeout().min(self.whole)
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        if self.whole < self.renewed.total_timeout() {
+            Some(Duration::from_nanos(self.whole))
+        } else {
+            self.renewed.limit()
+        }
     }
 
     fn has_timeouts(&self) -> bool {

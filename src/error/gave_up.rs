@@ -3,9 +3,10 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::source::{Boxed, Source};
 use super::within::{self, End};
-use crate::observe::{CallKind, HeldBy, NoRoom, OneLine, Words};
-use crate::policy::{IN_DOUBT, StopReason};
+use crate::observe::{CallKind, NoRoom, TooLong};
+use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
 use crate::verdict::{Cut, Verdict};
@@ -13,9 +14,16 @@ use crate::verdict::{Cut, Verdict};
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). On an upstream or with a name the alternate form (`{:#}`) adds the
-/// last error with its sources in one line, for a log of your own. A `GaveUp` is one pointer in
-/// size, so only a call that gives up pays for the allocation.
+/// [`source`](Error::source). A `GaveUp` is one pointer in size, so only a call that gives up pays
+/// for the allocation.
+///
+/// # In one line
+///
+/// On an upstream or with a name the alternate form (`{:#}`) adds the last error with its sources in
+/// one line, for a log of your own. Do not walk the sources as well, because each of them would come
+/// twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
+/// error once, since these print each level by `{}`. An error that passes its formatter on, as
+/// `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
 ///
@@ -60,8 +68,7 @@ pub(crate) struct Facts {
     pub(crate) retry_after: Option<Duration>,
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
-    /// The part that holds the next attempt for `retry_after`, which is more than the time left.
-    pub(crate) held_by: Option<HeldBy>,
+    pub(crate) too_long: Option<TooLong>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(crate) verdict: Option<Verdict>,
     /// True if `retry_after` is the classifier's own floor.
@@ -153,7 +160,9 @@ impl<E> GaveUp<E> {
         self.0.facts.verdict
     }
 
-    /// Returns the timeout or the end of the stream if the last attempt returned no error.
+    /// Returns the timeout or the end of the stream if the last attempt that finished returned no
+    /// error. It is the cause of a call that ended for another reason later, such as a token during
+    /// the delay.
     ///
     /// [`last`](Self::last) is then the error of an earlier attempt, if there is one.
     #[must_use]
@@ -262,17 +271,21 @@ impl<E> GaveUp<E> {
         self.0.facts.too_large
     }
 
-    /// Notes that an attempt in flight may have been executed.
-    pub(crate) fn note_doubt(&mut self, in_doubt: bool) {
-        self.0.facts.in_doubt |= in_doubt;
-    }
-
     /// Notes that the consumer has a part of the answer, so an outer call must not ask again.
     #[cfg(feature = "stream")]
     pub(crate) fn note_partial(&mut self) {
         let facts = &mut self.0.facts;
         facts.is_partial = true;
         facts.verdict = facts.verdict.map(Verdict::not_again);
+    }
+
+    pub(super) const fn facts(&self) -> &Facts {
+        &self.0.facts
+    }
+
+    /// Returns the function that writes the last error, if the target of the call can print it.
+    pub(super) const fn writer(&self) -> Option<Writer<E>> {
+        self.0.writer
     }
 
     /// Applies `map` to the error.
@@ -361,57 +374,6 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
     }
 }
 
-impl<E> fmt::Display for GaveUp<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(name) = self.upstream() {
-            write!(f, "{}: ", OneLine(name))?;
-        }
-        let attempts = self.attempts();
-        let noun = if self.0.facts.kind == CallKind::Fallback { "alternative" } else { "attempt" };
-        let plural = if attempts == 1 { "" } else { "s" };
-        write!(f, "gave up after {attempts} {noun}{plural}")?;
-        // A call that was refused at once took no time.
-        let is_at_once = attempts == 0 && self.elapsed() < Duration::from_millis(1);
-        if !self.elapsed().is_zero() && !is_at_once {
-            write!(f, " in {:.1?}", self.elapsed())?;
-        }
-        match self.too_large() {
-            Some(too_large) => write!(f, ", {too_large}")?,
-            None if self.0.facts.no_room.is_some() => {
-                self.0.facts.no_room.map_or(Ok(()), |no_room| write!(f, ", {no_room}"))?;
-            }
-            None if self.reason().is_evident(self.cut()) => {}
-            None if self.reason() == StopReason::Fatal && within::is_passed_on() => {}
-            None => write!(f, ", {}", self.reason().in_words(self.verdict(), self.cut()))?,
-        }
-        if self.is_in_doubt() && self.reason().hides_doubt() {
-            write!(f, ", {IN_DOUBT}")?;
-        }
-        if let Some(cut) = self.cut() {
-            write!(f, " (last failure: {cut})")?;
-        }
-        if self.is_partial() && self.reason() != StopReason::Partial {
-            write!(f, ", {}", StopReason::Partial)?;
-        }
-        // A wait before "again" would contradict a request that must not be sent again.
-        if let Some(after) = self.retry_after().filter(|_| self.reason() != StopReason::Fatal) {
-            if let Some(by) = self.0.facts.held_by {
-                write!(f, " (the {} holds the next attempt for {after:.1?})", by.as_str())?;
-            } else if self.0.facts.is_floor {
-                write!(f, " (wait at least {after:.1?} before the next call)")?;
-            } else {
-                write!(f, " (try again in {after:.1?})")?;
-            }
-        }
-        match (&self.0.last, self.0.writer) {
-            (Some(last), Some(writer)) if f.alternate() && self.cut().is_none() => {
-                write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 impl<E: Source> Error for GaveUp<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let last = self.last().map(Source::as_source);
@@ -437,66 +399,5 @@ impl<E> GaveUp<E> {
             let is_refusal = reason.is_refusal(attempts, cut.is_some());
             End { error_type, is_refusal, is_cancelled: reason == StopReason::Cancelled }
         });
-    }
-}
-
-/// A type that can be the source of an error: every [`Error`], and [`Boxed`]. Sealed.
-///
-/// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are not sources because they are not
-/// errors themselves. For these call [`GaveUp::into_boxed`].
-// An implementation for these types beside the one for errors would overlap with it: their crates
-// may make them errors. Of a message for `?` the compiler prints the label alone.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an `Error`, so `GaveUp<{Self}>` is not an `Error` either",
-    label = "call `.map_err(GaveUp::into_boxed)`, or implement `Error` for a type of your own",
-    note = "`anyhow::Error`, `Box<dyn Error>` and `String` are not errors themselves, so they need `.map_err(GaveUp::into_boxed)`"
-)]
-pub trait Source: fmt::Debug + sealed::Sealed {
-    #[doc(hidden)]
-    fn as_source(&self) -> &(dyn Error + 'static);
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl<E: std::error::Error + 'static> Sealed for E {}
-    impl Sealed for super::Boxed {}
-}
-
-// Otherwise the compiler names `std::error::Error`, which cannot be implemented for these types.
-#[diagnostic::do_not_recommend]
-impl<E: Error + 'static> Source for E {
-    fn as_source(&self) -> &(dyn Error + 'static) {
-        self
-    }
-}
-
-/// An error of any type. Made by [`GaveUp::into_boxed`].
-///
-/// `Boxed` is not an `Error`. So the source of a `GaveUp<Boxed>` is the error itself, not the box.
-pub struct Boxed(Box<dyn Error + Send + Sync>);
-
-impl Boxed {
-    /// Returns the error.
-    #[must_use]
-    pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
-        self.0
-    }
-}
-
-impl Source for Boxed {
-    fn as_source(&self) -> &(dyn Error + 'static) {
-        &*self.0
-    }
-}
-
-impl fmt::Debug for Boxed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Boxed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }

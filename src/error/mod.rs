@@ -2,7 +2,9 @@
 
 mod explain;
 pub(crate) mod gave_up;
+mod sentence;
+mod source;
 pub(crate) mod within;
 
-pub use gave_up::{Boxed, Source};
 pub(crate) use gave_up::{Facts, GaveUp, Inner};
+pub use source::{Boxed, Source};

@@ -4,8 +4,10 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::gauges::Gauges;
+use super::held_by::HeldBy;
 use super::no_room::NoRoom;
 use super::one_line::OneLine;
+use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
@@ -131,7 +133,10 @@ pub enum EventKind<'a> {
         /// upstream has reported it.
         is_counted: bool,
     },
-    /// The next attempt will start after a delay, which may be zero. Follows `Failed`.
+    /// The next attempt is due after a delay, which may be zero. Follows `Failed`.
+    ///
+    /// The attempt may never start, because the token, the deadline or a part of the upstream may end
+    /// the call before.
     #[non_exhaustive]
     Waiting {
         /// The failed attempt with the times at its failure.
@@ -189,6 +194,8 @@ pub enum EventKind<'a> {
         too_large: Option<TooLarge>,
         /// The queue that was full, if that is the reason.
         no_room: Option<NoRoom>,
+        /// The wait that was above the hint cap or longer than the time left, if that is the reason.
+        too_long: Option<TooLong>,
         /// The part that would hold the next attempt for `retry_after`, which is more than the time
         /// left.
         held_by: Option<HeldBy>,
@@ -275,40 +282,6 @@ pub struct AttemptFailure<'a> {
     pub cut: Option<Cut>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
-}
-
-/// The part of an upstream for which an attempt waits, or that refuses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HeldBy {
-    /// The upstream's cooldown.
-    Cooldown,
-    /// The queue of the upstream's bulkhead.
-    Bulkhead,
-    /// The queue of the upstream's quota.
-    Quota,
-    /// The upstream's spent budget. No attempt waits for it.
-    Budget,
-    /// The upstream's throttle. No attempt waits for it.
-    Throttle,
-    /// The upstream's open breaker. No attempt waits for it.
-    Breaker,
-}
-
-impl HeldBy {
-    /// Returns a stable word for logs and metrics: `cooldown`, `bulkhead`, `quota`, `budget`,
-    /// `throttle`, `breaker`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cooldown => "cooldown",
-            Self::Bulkhead => "bulkhead",
-            Self::Quota => "quota",
-            Self::Budget => "budget",
-            Self::Throttle => "throttle",
-            Self::Breaker => "breaker",
-        }
-    }
 }
 
 impl AttemptFailure<'_> {

@@ -40,7 +40,7 @@ use super::{Event, Observe};
 /// # Spans
 ///
 /// A call that was retried or that failed also records fields on the current `tracing` span. Their
-/// names are those of OpenTelemetry: `http.request.resend_count` (the number of retries) and
+/// names are those of OpenTelemetry: `http.request.resend_count` (the number of retries that began) and
 /// `error.type`. A span takes only declared fields, so declare both as empty:
 ///
 /// ```
@@ -169,18 +169,16 @@ mod write {
                 EventKind::Held { attempt, delay, by } => {
                     Self { attempt: Some(attempt), delay, by: Some(by.as_str()), ..fields }
                 }
-                EventKind::Waiting { attempt, failure, delay, .. } => {
-                    Self {
-                        attempt: Some(attempt.number()),
-                        // A fallback goes on at once.
-                        delay: Some(delay).filter(|_| !is_fallback),
-                        hint: failure.verdict.and_then(|verdict| verdict.hint()),
-                        elapsed: known(attempt.elapsed()),
-                        error_type: failure.error_type,
-                        health: Some(failure.health().as_str()).filter(|_| !is_fallback),
-                        ..fields
-                    }
-                }
+                EventKind::Waiting { attempt, failure, delay, .. } => Self {
+                    attempt: Some(attempt.number()),
+                    // A fallback goes on at once.
+                    delay: Some(delay).filter(|_| !is_fallback),
+                    hint: failure.verdict.and_then(|verdict| verdict.hint()),
+                    elapsed: known(attempt.elapsed()),
+                    error_type: failure.error_type,
+                    health: Some(failure.health().as_str()).filter(|_| !is_fallback),
+                    ..fields
+                },
                 EventKind::Denied { attempts, by } => {
                     Self { attempt: Some(attempts), by: by.map(HeldBy::as_str), ..fields }
                 }

@@ -25,8 +25,8 @@ use crate::verdict::{Cut, Health};
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
-/// | `resile_retries_total` | counter | `health` | retries that were scheduled |
-/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | delays before retries, and waits of a known length for admission |
+/// | `resile_retries_total` | counter | `health` | retries that were scheduled. A call may end before such a retry begins: by its token, by its deadline or by a part of the upstream |
+/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
 /// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
@@ -294,7 +294,7 @@ fn describe() {
     );
     describe_counter!(
         "resile_retries_total",
-        "Retries that were scheduled, by the health of the upstream."
+        "Retries that were scheduled, by the health of the upstream. Not each of them begins."
     );
     describe_histogram!(
         "resile_wait_duration_seconds",

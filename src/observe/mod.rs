@@ -4,6 +4,7 @@
 
 mod event;
 mod gauges;
+mod held_by;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -11,6 +12,7 @@ mod no_room;
 mod observe;
 mod one_line;
 mod sentence;
+mod too_long;
 mod urls;
 mod words;
 
@@ -18,8 +20,10 @@ pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
 pub use self::observe::Observe;
-pub use event::{AttemptFailure, Call, CallKind, Event, EventKind, HeldBy};
+pub use event::{AttemptFailure, Call, CallKind, Event, EventKind};
 pub use gauges::Gauges;
+pub use held_by::HeldBy;
 pub use no_room::NoRoom;
 pub(crate) use one_line::OneLine;
+pub use too_long::TooLong;
 pub(crate) use words::{Chain, Words, append, text_of};

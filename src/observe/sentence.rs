@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::event::{CallKind, Event, EventKind, HeldBy};
+use super::event::{CallKind, Event, EventKind};
+use super::held_by::HeldBy;
 use super::one_line::OneLine;
 use crate::policy::{IN_DOUBT, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
@@ -85,7 +86,7 @@ impl Event<'_> {
             retry_after,
             too_large,
             no_room,
-            held_by,
+            too_long,
             in_doubt,
             ..
         } = self.kind
@@ -98,9 +99,10 @@ impl Event<'_> {
         write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
-        match (too_large, no_room) {
-            (Some(too_large), _) => write!(f, ", {too_large}")?,
-            (None, Some(no_room)) => write!(f, ", {no_room}")?,
+        match (too_large, no_room, too_long) {
+            (Some(too_large), ..) => write!(f, ", {too_large}")?,
+            (None, Some(no_room), _) => write!(f, ", {no_room}")?,
+            (None, None, Some(too_long)) => write!(f, ", {too_long}")?,
             _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
             _ if !reason.is_evident(failure.cut) => {
                 write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
@@ -110,27 +112,27 @@ impl Event<'_> {
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
+        let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
         let has_cause = failure.cut.is_some() || failure.error.is_some();
         if has_cause {
             f.write_str(": ")?;
-            match failure.verdict.and_then(|verdict| verdict.floor()) {
-                Some(_) => failure.fmt_cause(f)?, // nothing waits any more
-                None => fmt::Display::fmt(&failure, f)?,
+            let is_floor = failure.verdict.is_some_and(|verdict| verdict.floor().is_some());
+            // Nothing waits any more, or the wait stands above.
+            if is_floor || is_told {
+                failure.fmt_cause(f)?;
+            } else {
+                fmt::Display::fmt(&failure, f)?;
             }
         }
         // `failure` has printed its own hint.
         let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
         let is_final = reason == StopReason::Fatal; // no wait before "again"
-        match retry_after.filter(|after| !is_final && printed != Some(*after)) {
+        let is_new = |after: &Duration| !is_final && !is_told && printed != Some(*after);
+        match retry_after.filter(is_new) {
             Some(after) if reason.is_floor(failure.verdict, after) => {
                 write!(f, ", wait at least {after:.1?} before the next call")
             }
-            Some(after) => match held_by {
-                Some(by) => {
-                    write!(f, ", the {} holds the next attempt for {after:.1?}", by.as_str())
-                }
-                None => write!(f, ", try again in {after:.1?}"),
-            },
+            Some(after) => write!(f, ", try again in {after:.1?}"),
             None => Ok(()),
         }
     }

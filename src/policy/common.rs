@@ -20,7 +20,13 @@ pub(crate) trait Rules {
     /// Returns the number of attempts allowed.
     fn allowed(&self) -> u32;
 
-    /// Decides the next step after a failed attempt. The first `renewed` attempts do not count.
+    /// Returns the longest wait that the upstream may ask for. `None` means no limit.
+    fn hint_cap(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Decides the next step after a failed attempt as if the call had no deadline. The first `renewed`
+    /// attempts do not count.
     ///
     /// The default reads only the verdict, and draws nothing.
     fn decide_renewed(

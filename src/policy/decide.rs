@@ -36,10 +36,16 @@ impl<C> RetryPolicy<C> {
         verdict: Option<Verdict>,
         draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Decision {
-        self.decide_by(failed, verdict, 0, draw)
+        match self.decide_by(failed, verdict, 0, draw) {
+            Decision::Retry(delay) if failed.is_over_after(delay) => {
+                Decision::Stop(StopReason::Deadline)
+            }
+            decision => decision,
+        }
     }
 
-    /// Decides like [`decide`](Self::decide) without counting the first `renewed` attempts.
+    /// Decides like [`decide`](Self::decide), but for the deadline: the caller compares the delay with
+    /// the time left. The first `renewed` attempts do not count.
     #[inline]
     pub(super) fn decide_by(
         &self,
@@ -77,9 +83,6 @@ impl<C> RetryPolicy<C> {
                 backoff.after_hint(hint, retry, room, &mut draw)
             };
             delay = delay.max(hint);
-        }
-        if failed.is_over_after(delay) {
-            return Decision::Stop(StopReason::Deadline);
         }
         Decision::Retry(delay)
     }

@@ -145,6 +145,10 @@ impl Default for RetryPolicy {
 
 common_settings!(RetryPolicy, "attempt");
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
+    fn hint_cap(&self) -> Option<Duration> {
+        Some(self.hint_cap)
+    }
+
     #[inline]
     fn decide_renewed(
         &self,

@@ -54,6 +54,33 @@ fn gave_up_prints_only_its_own_level() {
     assert_eq!(format!("{:#}", anyhow::Error::from(gave_up)), chain.join(": "));
 }
 
+/// An error that passes its formatter on, as that of `reqwest-middleware` does.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Passed(#[from] anyhow::Error);
+
+/// Under a reporter and under an error that passes its formatter on, each level comes once.
+#[test]
+fn one_line_of_a_reporter_names_each_error_once() {
+    let timer = ManualTimer::new();
+    let own = || async { Err::<(), _>(Own::Connection(io::Error::other("reset by peer"))) };
+    let call = || {
+        let call = retry(|_| own(), RetryPolicy::none(), Never).on(clock(&timer));
+        drive(call, &timer).unwrap_err()
+    };
+    let line = "script: gave up after 1 attempt: connection: reset by peer";
+    assert_eq!(format!("{:#}", call()), line);
+    assert_eq!(format!("{:#}", anyhow::Error::from(call())), line);
+    let context = anyhow::Error::from(call()).context("no answer");
+    assert_eq!(format!("{context:#}"), format!("no answer: {line}"));
+    let passed = || Passed::from(anyhow::Error::from(call()));
+    assert_eq!(format!("{:#}", passed()), line);
+    assert_eq!(format!("{:#}", anyhow::Error::from(passed())), line);
+    // The last error keeps its place in the chain.
+    let error = anyhow::Error::from(passed());
+    assert!(error.chain().any(<dyn std::error::Error>::is::<Own>));
+}
+
 #[test]
 fn gave_up_prints_the_elapsed_time_and_the_hint() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
@@ -72,7 +99,8 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
     assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s (try again in 9.0s)");
     assert_eq!(
         words(&policy),
-        "script: gave up after 1 attempt, the wait is above the policy's hint cap (try again in 9.0s)"
+        "script: gave up after 1 attempt, the upstream asks for a wait of 9.0s, \
+         more than the hint cap of 1s (`with_hint_cap`)"
     );
 }
 

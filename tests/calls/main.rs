@@ -22,6 +22,7 @@ mod diagnostics;
 mod doubt;
 mod draws;
 mod drop_at_every_await;
+mod endings;
 mod error;
 mod extreme_input;
 mod fallback;

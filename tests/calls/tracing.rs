@@ -224,8 +224,8 @@ fn giving_up_is_a_warning() {
             ),
             log_record(
                 Level::WARN,
-                "feed: gave up after 2 of 3 attempts, the wait is above the policy's hint cap: \
-                 down, 2 (asked to wait 60.0s)",
+                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60.0s, \
+                 more than the hint cap of 30s (`with_hint_cap`): down, 2",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "2"),

@@ -125,12 +125,15 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 13] = [
+const NO_WARNINGS: [&str; 16] = [
     "quota too ",
     "and uses the reported limit",
     "so the rest is not used: raise the setting if you need more",
     "quota in use again: the upstream accepts ",
     "no further attempt is allowed",
+    "not enough time left",
+    "the wait is above the policy's hint cap",
+    "and the call may not wait",
     "the retry budget is spent",
     "the circuit breaker is open",
     "the throttle refuses while the upstream refuses too many attempts",
@@ -148,6 +151,7 @@ fn the_words_of_the_core_stand_in_the_rows() {
         ("src/observe/sentence.rs", "fn write_limiting("),
         ("src/observe/sentence.rs", "fn write_finding("),
         ("src/policy/decision.rs", "pub(crate) fn in_words("),
+        ("src/observe/too_long.rs", "impl fmt::Display for TooLong"),
         ("src/breaker/state.rs", "impl fmt::Display for TripReason"),
         ("src/quota/too_large.rs", "impl fmt::Display for TooLarge"),
     ];

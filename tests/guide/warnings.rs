@@ -8,7 +8,8 @@ use resile::classify::{Always, ClassifyExt, Cut};
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry, retry_stream,
+    Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 
 use crate::log;
@@ -86,6 +87,8 @@ async fn ends_of_calls() {
     is_dropped().await;
     fails(TWICE.with_classifier(then(None))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND * 3600))).await;
+    Box::pin(ends_after_the_delay()).await;
     // The second attempt hangs.
     let policy = TWICE.with_attempt_timeout(SECOND).with_classifier(then(None));
     let call = |attempt: Attempt| async move {
@@ -108,6 +111,35 @@ async fn ends_of_calls() {
 
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
+}
+
+/// The first attempt fails, and no time is left when the second one is due.
+async fn ends_after_the_delay() {
+    let backoff = Backoff::fixed(SECOND).with_jitter(Jitter::None);
+    let policy = TWICE.with_backoff(backoff).with_total_timeout(SECOND * 3);
+    let down = |_| ready(Err::<(), _>("down"));
+    let plain = feed();
+    let (late, ()) = tokio::join!(
+        retry(down, policy, Never).on(&plain),
+        tokio::time::advance(SECOND * 9), // nobody polls the call meanwhile
+    );
+    late.unwrap_err();
+
+    let cooled = feed().with_cooldown(Cooldown::new());
+    let hold = |_| {
+        cooled.hold(SECOND * 60);
+        ready(Err::<(), _>("down"))
+    };
+    retry(hold, policy, Never).on(&cooled).await.unwrap_err();
+
+    let full = feed().with_bulkhead(Bulkhead::new(1));
+    let taken = async {
+        tokio::time::sleep(SECOND / 2).await;
+        let _place = full.try_admit().unwrap();
+        tokio::time::sleep(SECOND * 9).await;
+    };
+    let (queued, ()) = tokio::join!(retry(down, policy, Never).on(&full), taken);
+    queued.unwrap_err();
 }
 
 /// The upstream asks for a wait of so many seconds.

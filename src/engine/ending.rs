@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use crate::observe::{HeldBy, TooLong};
+use crate::policy::StopReason;
+use crate::verdict::{Cut, Verdict};
+
+/// The end of a call without success, as the step that ends it knows it.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub(super) reason: StopReason,
+    /// The classifier's verdict on the last failure.
+    pub(super) verdict: Option<Verdict>,
+    /// The cut that was the last failure.
+    pub(super) cut: Option<Cut>,
+    pub(super) retry_after: Option<Duration>,
+    /// The wait before the next attempt, if it is too long.
+    pub(super) wait: Duration,
+    /// The part that holds the next attempt for too long, or held it until the deadline.
+    pub(super) held_by: Option<HeldBy>,
+    /// The classifier's verdict on the attempts that the token dropped in flight.
+    pub(super) dropped: Option<Verdict>,
+}
+
+/// Whether the request may have been executed and must not be sent again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    No,
+    /// Nobody knows it, because the classifier does not state it. The caller learns of it.
+    Unstated,
+    /// The classifier states it. The operator learns of it too.
+    Stated,
+}
+
+impl Ending {
+    pub(super) const fn new(reason: StopReason, verdict: Option<Verdict>) -> Self {
+        Self {
+            reason,
+            verdict,
+            cut: None,
+            retry_after: None,
+            wait: Duration::ZERO,
+            held_by: None,
+            dropped: None,
+        }
+    }
+
+    /// Returns the doubt that the end leaves. `unknown` is the classifier's verdict on attempts whose
+    /// end nobody has seen, if there are some and no verdict on a failure.
+    pub(super) fn doubt(&self, unknown: Option<Verdict>) -> Doubt {
+        let in_flight = Some(Cut::Deadline);
+        let has_failed = self.verdict.is_some_and(|verdict| verdict.is_in_doubt(self.cut));
+        let dropped = self.dropped.filter(|verdict| verdict.is_in_doubt(in_flight));
+        if has_failed || dropped.is_some_and(Verdict::is_stated) {
+            return Doubt::Stated;
+        }
+        let is_unknown = unknown.is_some_and(|verdict| verdict.is_in_doubt(in_flight));
+        let is_unclassified = self.reason == StopReason::Unclassified && self.verdict.is_none();
+        if dropped.is_some() || is_unknown || is_unclassified { Doubt::Unstated } else { Doubt::No }
+    }
+
+    /// Returns the wait that is above the hint cap.
+    pub(super) fn hint_too_long(&self, cap: Duration) -> TooLong {
+        let is_asked = self.verdict.is_some_and(|verdict| verdict.floor().is_none());
+        TooLong::Hint { wait: self.wait, cap, is_asked }
+    }
+}

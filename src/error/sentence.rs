@@ -1,0 +1,73 @@
+//! The words of the error of a call.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::GaveUp;
+use super::within;
+use crate::observe::{CallKind, OneLine, Words};
+use crate::policy::{IN_DOUBT, StopReason};
+
+impl<E> fmt::Display for GaveUp<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.upstream() {
+            write!(f, "{}: ", OneLine(name))?;
+        }
+        let attempts = self.attempts();
+        let noun = if self.facts().kind == CallKind::Fallback { "alternative" } else { "attempt" };
+        let plural = if attempts == 1 { "" } else { "s" };
+        write!(f, "gave up after {attempts} {noun}{plural}")?;
+        // A call that was refused at once took no time.
+        let is_at_once = attempts == 0 && self.elapsed() < Duration::from_millis(1);
+        if !self.elapsed().is_zero() && !is_at_once {
+            write!(f, " in {:.1?}", self.elapsed())?;
+        }
+        self.write_reason(f)?;
+        if self.is_in_doubt() && self.reason().hides_doubt() {
+            write!(f, ", {IN_DOUBT}")?;
+        }
+        if let Some(cut) = self.cut() {
+            write!(f, " (last failure: {cut})")?;
+        }
+        if self.is_partial() && self.reason() != StopReason::Partial {
+            write!(f, ", {}", StopReason::Partial)?;
+        }
+        self.write_wait(f)?;
+        match (self.last(), self.writer()) {
+            (Some(last), Some(writer)) if f.alternate() && self.cut().is_none() => {
+                write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<E> GaveUp<E> {
+    /// Writes why the call gave up, with the numbers of the reason.
+    fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (reason, facts) = (self.reason(), self.facts());
+        match (facts.too_large, facts.no_room, facts.too_long) {
+            (Some(too_large), ..) => write!(f, ", {too_large}"),
+            (None, Some(no_room), _) => write!(f, ", {no_room}"),
+            (None, None, Some(too_long)) => write!(f, ", {too_long}"),
+            _ if reason.is_evident(self.cut()) => Ok(()),
+            _ if reason == StopReason::Fatal && within::is_passed_on() => Ok(()),
+            _ => write!(f, ", {}", reason.in_words(self.verdict(), self.cut())),
+        }
+    }
+
+    /// Writes the wait before the next call, unless the reason has named it.
+    fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(facts.retry_after));
+        // A wait before "again" would contradict a request that must not be sent again.
+        let is_final = self.reason() == StopReason::Fatal;
+        match self.retry_after().filter(|_| !is_told && !is_final) {
+            Some(after) if facts.is_floor => {
+                write!(f, " (wait at least {after:.1?} before the next call)")
+            }
+            Some(after) => write!(f, " (try again in {after:.1?})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Errors that can be the source of another one.
+
+use std::error::Error;
+use std::fmt;
+
+/// A type that can be the source of an error: every [`Error`], and [`Boxed`]. Sealed.
+///
+/// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are not sources because they are not
+/// errors themselves. For these call [`GaveUp::into_boxed`](crate::GaveUp::into_boxed).
+// An implementation for these types beside the one for errors would overlap with it: their crates
+// may make them errors. Of a message for `?` the compiler prints the label alone.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an `Error`, so `GaveUp<{Self}>` is not an `Error` either",
+    label = "call `.map_err(GaveUp::into_boxed)`, or implement `Error` for a type of your own",
+    note = "`anyhow::Error`, `Box<dyn Error>` and `String` are not errors themselves, so they need `.map_err(GaveUp::into_boxed)`"
+)]
+pub trait Source: fmt::Debug + sealed::Sealed {
+    #[doc(hidden)]
+    fn as_source(&self) -> &(dyn Error + 'static);
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<E: std::error::Error + 'static> Sealed for E {}
+    impl Sealed for super::Boxed {}
+}
+
+// Otherwise the compiler names `std::error::Error`, which cannot be implemented for these types.
+#[diagnostic::do_not_recommend]
+impl<E: Error + 'static> Source for E {
+    fn as_source(&self) -> &(dyn Error + 'static) {
+        self
+    }
+}
+
+/// An error of any type. Made by [`GaveUp::into_boxed`](crate::GaveUp::into_boxed).
+///
+/// `Boxed` is not an `Error`. So the source of a `GaveUp<Boxed>` is the error itself, not the box.
+pub struct Boxed(pub(super) Box<dyn Error + Send + Sync>);
+
+impl Boxed {
+    /// Returns the error.
+    #[must_use]
+    pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
+        self.0
+    }
+}
+
+impl Source for Boxed {
+    fn as_source(&self) -> &(dyn Error + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Boxed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Boxed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,227 @@
+//! What the error and the event of a call that gave up say of its end.
+
+use std::cell::RefCell;
+use std::future::ready;
+use std::pin::pin;
+use std::time::Duration;
+
+use resile::classify::Cut;
+use resile::observe::{Event, EventKind};
+use resile::quota::{Cost, Rate};
+use resile::time::ManualTimer;
+use resile::{
+    Attempt, Backoff, Cooldown, GaveUp, Jitter, Never, Quota, RetryPolicy, StopReason, Upstream,
+    Verdict, retry,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::script::{Down, Script, Step, drive, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Each attempt is cut after two seconds, and the next one starts a second later.
+const CUT: RetryPolicy = RetryPolicy::new()
+    .with_attempts(9)
+    .with_attempt_timeout(Duration::from_secs(2))
+    .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
+
+fn feed(timer: &ManualTimer) -> Upstream<ManualTimer> {
+    Upstream::new("feed").with_timer(timer.clone())
+}
+
+/// Returns the error of a call, and the lines of its upstream that begin with `start`.
+fn ends(
+    upstream: &Upstream<ManualTimer>,
+    timer: &ManualTimer,
+    script: &Script,
+    policy: RetryPolicy<impl resile::Classify<Down>>,
+    start: &str,
+) -> (GaveUp<Down>, Vec<String>) {
+    let lines = RefCell::new(Vec::new());
+    let note = |event: &Event<'_>| lines.borrow_mut().push(event.to_string());
+    let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&note));
+    let gave_up = drive(call, timer).unwrap_err();
+    let lines = lines.into_inner().into_iter();
+    (gave_up, lines.filter(|line| line.starts_with(start)).collect())
+}
+
+/// A token ends the wait after a cut. The cut is the last failure.
+#[test]
+fn a_call_that_ends_after_a_cut_names_the_cut() {
+    let timer = ManualTimer::new();
+    let (feed, token, script) =
+        (feed(&timer), CancellationToken::new(), Script::new(&[Step::Fail, Step::Hang]));
+    let seen = RefCell::new(Vec::new());
+    let note = |event: &Event<'_>| {
+        if let EventKind::GaveUp { failure, error_type, .. } = event.kind {
+            seen.borrow_mut().push((event.to_string(), failure.cut, error_type.to_owned()));
+        }
+    };
+    let call = retry(|_| script.play(), CUT, token.clone()).on(feed.observed_by(&note));
+    let mut call = pin!(call);
+    assert!(poll(call.as_mut()).is_pending());
+    for _ in 0..3 {
+        timer.advance(SECOND);
+        assert!(poll(call.as_mut()).is_pending());
+    }
+    assert_eq!((script.starts(), script.drops()), (2, 2), "the second attempt is cut");
+    token.cancel();
+    let std::task::Poll::Ready(Err(gave_up)) = poll(call.as_mut()) else { panic!("it has ended") };
+    let cut = Some(Cut::AttemptTimeout(SECOND * 2));
+    assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Cancelled, cut));
+    assert_eq!(gave_up.last(), Some(&Down(1)), "the error of an earlier attempt");
+    assert_eq!(
+        gave_up.to_string(),
+        "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s)"
+    );
+    let line = "feed: gave up after 2 of 9 attempts, cancelled: did not finish within 2s";
+    assert_eq!(seen.take(), [(line.to_owned(), cut, "cancelled".to_owned())]);
+}
+
+/// A cut is not the last failure of a call whose later attempt failed with an error.
+#[test]
+fn an_error_after_a_cut_is_the_last_failure() {
+    let timer = ManualTimer::new();
+    let (feed, token, script) =
+        (feed(&timer), CancellationToken::new(), Script::new(&[Step::Hang, Step::Fail]));
+    let call = retry(|_| script.play(), CUT, token.clone()).on(&feed);
+    let mut call = pin!(call);
+    assert!(poll(call.as_mut()).is_pending());
+    for _ in 0..3 {
+        timer.advance(SECOND);
+        assert!(poll(call.as_mut()).is_pending());
+    }
+    assert_eq!(script.starts(), 2);
+    token.cancel();
+    let std::task::Poll::Ready(Err(gave_up)) = poll(call.as_mut()) else { panic!("it has ended") };
+    assert_eq!((gave_up.cut(), gave_up.last()), (None, Some(&Down(2))));
+    assert_eq!(gave_up.to_string(), "feed: gave up after 2 attempts in 3.0s, cancelled");
+}
+
+/// The verdict on the cut is that of the call.
+#[test]
+fn the_verdict_on_a_remembered_cut_is_told_to_an_outer_call() {
+    let timer = ManualTimer::new();
+    let upstream = feed(&timer).with_cooldown(Cooldown::new());
+    let script = Script::new(&[Step::Hang]);
+    let hold = |attempt: Attempt| {
+        if !attempt.is_first() {
+            upstream.hold(SECOND * 60);
+        }
+        script.play()
+    };
+    let policy = CUT.with_total_timeout(SECOND * 15);
+    let gave_up = drive(retry(hold, policy, Never).on(&upstream), &timer).unwrap_err();
+    let cut = Some(Cut::AttemptTimeout(SECOND * 2));
+    assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Deadline, cut));
+    assert_eq!(gave_up.verdict().map(|verdict| verdict.health()), Some(resile::Health::Failing));
+    let words = gave_up.to_string();
+    let start = "feed: gave up after 2 attempts in 6.0s, the cooldown holds the next attempt for ";
+    assert!(words.starts_with(start), "{words}");
+    let end = ", but 9.0s of 15s are left (last failure: did not finish within 2s)";
+    assert!(words.ends_with(end), "{words}");
+}
+
+/// The next delay is longer than the time left. The line has both, and the error too.
+#[test]
+fn a_delay_that_is_too_long_is_named_with_the_time_left() {
+    let timer = ManualTimer::new();
+    let script = Script::new(&[Step::Fail]);
+    let steps = Backoff::fixed(SECOND * 5).with_jitter(Jitter::None);
+    let policy = RetryPolicy::new().with_backoff(steps).with_total_timeout(SECOND * 8);
+    let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+    let words = "the next attempt would start in 5.0s, but 3.0s of 8s are left";
+    assert_eq!(gave_up.reason(), StopReason::Deadline);
+    assert_eq!(gave_up.to_string(), format!("feed: gave up after 2 attempts in 5.0s, {words}"));
+    assert_eq!(lines, [format!("feed: gave up after 2 of 3 attempts, {words}: down, 2")]);
+}
+
+/// The attempts of a stack that is slow to poll: the delay is over only after the deadline.
+#[test]
+fn a_call_without_any_time_left_says_so() {
+    let timer = ManualTimer::new();
+    let upstream = feed(&timer);
+    let policy = RetryPolicy::new()
+        .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None))
+        .with_total_timeout(SECOND * 8);
+    let call = retry(|_| ready(Err::<(), _>(Down(1))), policy, Never).on(&upstream);
+    let mut call = pin!(call);
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(SECOND * 9);
+    let std::task::Poll::Ready(Err(gave_up)) = poll(call.as_mut()) else { panic!("it has ended") };
+    assert_eq!(
+        gave_up.to_string(),
+        "feed: gave up after 1 attempt in 9.0s, no time of 8s is left for the next attempt"
+    );
+}
+
+/// A call that waits in a queue until its deadline.
+#[test]
+fn a_call_whose_time_ends_in_a_queue_names_the_queue() {
+    let timer = ManualTimer::new();
+    let upstream = feed(&timer).with_bulkhead(resile::Bulkhead::new(1));
+    let _place = upstream.try_admit().unwrap();
+    let policy = RetryPolicy::new().with_total_timeout(SECOND * 8);
+    let call = retry(|_| ready(Ok::<(), Down>(())), policy, Never).on(&upstream);
+    let gave_up = drive(call, &timer).unwrap_err();
+    let words = "the next attempt waited for the bulkhead until no time of 8s was left";
+    assert_eq!(gave_up.to_string(), format!("feed: gave up after 0 attempts in 8.0s, {words}"));
+}
+
+/// An admission at once has no deadline.
+#[test]
+fn an_admission_that_may_not_wait_says_so() {
+    let upstream = Upstream::new("feed").with_cooldown(Cooldown::new());
+    upstream.hold(SECOND * 60);
+    let gave_up = upstream.try_admit().unwrap_err().to_string();
+    let start = "feed: gave up after 0 attempts, the cooldown holds the next attempt for ";
+    assert!(gave_up.starts_with(start), "{gave_up}");
+    assert!(gave_up.ends_with("s, and the call may not wait"), "{gave_up}");
+}
+
+/// A wait above the hint cap is named with the cap and its setting.
+#[test]
+fn a_wait_above_the_hint_cap_is_named_with_the_cap() {
+    let hour = SECOND * 3600;
+    let rows = [
+        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600.0s"),
+        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600.0s"),
+    ];
+    for (verdict, words) in rows {
+        let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));
+        let policy = RetryPolicy::new()
+            .with_hint_cap(SECOND * 60)
+            .with_classifier(move |_: &Down| Some(verdict));
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        let words = format!("{words}, more than the hint cap of 60s (`with_hint_cap`)");
+        assert_eq!(gave_up.reason(), StopReason::HintTooLong);
+        assert_eq!(gave_up.retry_after(), Some(hour));
+        assert_eq!(gave_up.to_string(), format!("feed: gave up after 1 attempt, {words}"));
+        assert_eq!(lines, [format!("feed: gave up after 1 of 3 attempts, {words}: down, 1")]);
+    }
+}
+
+/// A call whose units come too late leaves at once. It is not counted as one in the queue.
+#[test]
+fn a_call_that_does_not_queue_is_not_counted_in_the_queue() {
+    let timer = ManualTimer::new();
+    let lines = RefCell::new(Vec::new());
+    let note = |event: &Event<'_>| lines.borrow_mut().push(event.to_string());
+    let quota = Quota::new().with_tokens(Rate::per_minute(60).with_burst(60));
+    let upstream = feed(&timer).with_quota(quota);
+    let call = |upstream| {
+        let policy = RetryPolicy::new().with_total_timeout(SECOND * 8);
+        drive(retry(|_| ready(Ok::<(), Down>(())), policy, Never).on(upstream), &timer)
+    };
+    call(upstream.at_cost(Cost::input(60)).observed_by(&note)).unwrap();
+    lines.borrow_mut().clear();
+    let gave_up = call(upstream.at_cost(Cost::input(30)).observed_by(&note)).unwrap_err();
+    assert_eq!(
+        gave_up.to_string(),
+        "feed: gave up after 0 attempts, the quota holds the next attempt for 30.0s, \
+         but 8.0s of 8s are left"
+    );
+    let lines = lines.into_inner();
+    assert_eq!(lines[0], "feed: quota used up: 0 queued, further calls wait or are refused");
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+}
