@@ -136,6 +136,23 @@ fn the_classifiers_of_the_crate_know_what_is_idempotent() {
     assert!(!outer.is_in_doubt() && fails(&[post.verdict()]).is_in_doubt());
 }
 
+/// A read whose last request was never sent may have been executed before, which does no harm.
+#[test]
+fn a_read_that_was_not_sent_again_is_not_in_doubt() {
+    use resile::{http, io};
+    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let http = http::Classifier::idempotent();
+    let io = io::Classifier::idempotent();
+    for [lost, not_sent] in [
+        [Some(http.unanswered()), Some(http.not_sent())],
+        [Some(io.unanswered()), io.verdict(&refused)],
+    ] {
+        let verdict = fails(&[lost, not_sent]).verdict().unwrap();
+        assert!(verdict.is_again() && !verdict.is_not_sent());
+        assert!(!fails(&[Some(verdict.not_again())]).is_in_doubt(), "{verdict:?}");
+    }
+}
+
 /// A call that made no attempt sent nothing.
 #[test]
 fn a_refused_call_is_not_in_doubt() {
