@@ -49,7 +49,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// // The request has an `Idempotency-Key`:
 /// let keyed = booking.assume_idempotent();
 /// let verdict = keyed.verdict(StatusCode::BAD_GATEWAY, None);
-/// assert_eq!(verdict, Verdict::transient());
+/// assert_eq!(verdict, Verdict::transient().idempotent());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
