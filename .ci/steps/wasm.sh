@@ -93,7 +93,8 @@ browser() {
 }
 
 # Builds the page of `lab/browser` and opens it in a browser without a screen: once with retries
-# that keep the server down, and once with the default budget and breaker. Then it presses buttons.
+# that keep the server down, once with the default budget and breaker, and once with a learned limit.
+# Then it presses buttons.
 wasm_page() {
     local page
     if ! has_target "$WASM"; then
@@ -108,7 +109,9 @@ wasm_page() {
         return
     fi
     shows "$page" "The server does not recover"
-    shows "$page#9,4,0,2,4,3,6,3,0" "The server recovers after"
+    shows "$page#9,4,0,2,4,3,6,3,0,0" "The server recovers after"
+    shows "$page#9,4,0,2,4,3,0,0,2,0" "The server recovers at once" \
+        "The bulkhead ends with a limit of" 'aria-pressed="true">Learned limit<'
     presses "$page" "No retry" "The server recovers after"
     presses "$page" "Naive retries" "The server does not recover"
     presses "$page" "All defaults" "The server recovers after"

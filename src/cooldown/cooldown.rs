@@ -167,7 +167,7 @@ impl Cooldown {
         is_new: bool,
         draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Option<Duration> {
-        self.gate.wait_within(now, ends_at, is_new, draw)
+        self.gate.wait(now, ends_at, is_new, draw)
     }
 }
 

@@ -140,15 +140,21 @@ impl Gate {
         None
     }
 
-    /// Returns the wait of a call that arrives at `now`. The call must ask again after the wait.
-    /// With `None` the call may go.
+    /// Returns the wait of a call that asks at `now` and ends at `ends_at`. The call must ask again after
+    /// the wait, and a wait up to its end ends it. With `None` the call may go.
     ///
     /// During a release each call asks about once a turn. Its chance to go spreads all calls evenly
     /// over the rest of the release. A call keeps no state between two turns, so a new call is not
     /// ahead of waiting calls. All calls soon notice a new hold or a shorter release.
+    ///
+    /// If a call ends during the release, its place in the release may be behind its end. The place is
+    /// drawn when the call `is_new`, so such a call ends at once, and the others leave before their
+    /// ends. Thus as many calls leave at each time as without ends, and none waits in vain.
     pub(super) fn wait(
         &self,
         now: u64,
+        ends_at: u64,
+        is_new: bool,
         mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Option<Duration> {
         // Acquire pairs with the Release in `hold`: `spread` reads `since` (invariant 2).
@@ -157,56 +163,31 @@ impl Gate {
             return None;
         }
         let spread = self.spread(until);
-        let turn = spread / TURNS;
-        if until > now {
-            return Some(Duration::from_nanos((until - now).saturating_add(draw(0..=turn))));
-        }
-        let left = until.saturating_add(spread).saturating_sub(now);
-        if left == 0 {
+        let (start, released_at) = (until.max(now), until.saturating_add(spread));
+        if released_at <= now {
             self.clear(until);
             return None;
         }
-        if draw(0..=left - 1) <= turn {
+        let before = start - now;
+        let last = if start < ends_at && ends_at <= released_at {
+            if is_new {
+                let place = draw(0..=released_at - start - 1);
+                if place >= ends_at - start {
+                    return Some(Duration::from_nanos(before + place));
+                }
+            }
+            ends_at - 1
+        } else {
+            released_at
+        };
+        let (turn, left) = (spread / TURNS, last - start);
+        if before > 0 {
+            return Some(Duration::from_nanos(before + draw(0..=turn.min(left))));
+        }
+        if left == 0 || draw(0..=left - 1) <= turn {
             return None;
         }
         Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
-    }
-
-    /// Returns the wait like [`wait`](Self::wait), of a call that ends at `ends_at`. A wait up to this
-    /// end ends the call.
-    ///
-    /// If the release ends later, the place of the call in it may be behind the end of the call. The
-    /// place is drawn when the call is `new`, so such a call ends at once, and the others leave before
-    /// their ends. Thus as many calls leave at each time as without ends, and none waits in vain.
-    pub(super) fn wait_within(
-        &self,
-        now: u64,
-        ends_at: u64,
-        is_new: bool,
-        mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
-    ) -> Option<Duration> {
-        // Acquire, because `spread` reads `since` (invariant 2).
-        let until = self.until.load(Ordering::Acquire);
-        let spread = self.spread(until);
-        let (start, released_at) = (until.max(now), until.saturating_add(spread));
-        if until == 0 || ends_at <= start || ends_at >= released_at {
-            return self.wait(now, draw);
-        }
-        let (before, left) = (start - now, ends_at - start);
-        if is_new {
-            let place = draw(0..=released_at - start - 1);
-            if place >= left {
-                return Some(Duration::from_nanos(before.saturating_add(place)));
-            }
-        }
-        let turn = (spread / TURNS).min(left - 1);
-        if before > 0 {
-            return Some(Duration::from_nanos(before + draw(0..=turn)));
-        }
-        if draw(0..=left - 1) <= turn {
-            return None;
-        }
-        Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left - 1)))
     }
 
     /// Saves the next caller a reading of the clock, but fails if a hold was added meanwhile.

@@ -49,7 +49,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// // The request has an `Idempotency-Key`:
 /// let keyed = booking.assume_idempotent();
 /// let verdict = keyed.verdict(StatusCode::BAD_GATEWAY, None);
-/// assert_eq!(verdict, Verdict::transient());
+/// assert_eq!(verdict, Verdict::transient().idempotent());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
@@ -120,7 +120,7 @@ impl Classifier {
             500..=599 => self.unless_repeatable(Verdict::transient()),
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
-        let verdict = if self.idempotent { verdict.idempotent() } else { verdict };
+        let verdict = self.with_idempotency(verdict);
         match after {
             Some(after)
                 if verdict.is_again()
@@ -130,6 +130,11 @@ impl Classifier {
             }
             _ => verdict,
         }
+    }
+
+    /// States that the request is idempotent if it is.
+    const fn with_idempotency(self, verdict: Verdict) -> Verdict {
+        if self.idempotent { verdict.idempotent() } else { verdict }
     }
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
@@ -147,7 +152,7 @@ impl Classifier {
     /// request, so any request may be sent again, and a quota [gives its reservation
     /// back](Verdict::not_sent).
     pub const fn not_sent(&self) -> Verdict {
-        Verdict::transient().not_sent()
+        self.with_idempotency(Verdict::transient().not_sent())
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
@@ -196,9 +201,11 @@ impl Classifier {
             Outcome::Unanswered => self.unanswered(),
             Outcome::Cut => self.unanswered().on_cut(),
             // The whole answer arrived, so the upstream works.
-            Outcome::NotUnderstood => Verdict::fatal().with_health(Health::Healthy),
+            Outcome::NotUnderstood => {
+                self.with_idempotency(Verdict::fatal().with_health(Health::Healthy))
+            }
             // Nothing was sent, so the upstream is not to blame.
-            Outcome::NotBuilt => Verdict::fatal().not_sent(),
+            Outcome::NotBuilt => self.with_idempotency(Verdict::fatal().not_sent()),
             Outcome::Redirected => return None,
         })
     }

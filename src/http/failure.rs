@@ -54,7 +54,7 @@ const SHOWN: usize = 200;
 /// );
 /// let verdict = Classifier::idempotent().classify(&failure);
 /// let two = Duration::from_secs(2);
-/// assert_eq!(verdict, Some(Verdict::overloaded().after(two)));
+/// assert_eq!(verdict, Some(Verdict::overloaded().idempotent().after(two)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Inner>);

@@ -68,14 +68,12 @@ impl Classifier {
             }
             Told::NoSuchName | Told::Local | Told::Garbled => Verdict::fatal(),
         };
-        if never_sent(error) {
-            return Some(verdict.not_sent());
-        }
-        Some(match (self.idempotent, verdict.is_again()) {
-            (true, _) => verdict.idempotent(),
-            (false, true) => verdict.not_again(),
-            (false, false) => verdict,
-        })
+        let verdict = match never_sent(error) {
+            true => verdict.not_sent(),
+            false if verdict.is_again() && !self.idempotent => verdict.not_again(),
+            false => verdict,
+        };
+        Some(if self.idempotent { verdict.idempotent() } else { verdict })
     }
 
     /// Returns the verdict on a request that may have reached the upstream, but has no answer.

@@ -1,9 +1,9 @@
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use super::answer::Answer;
 use super::open::Open;
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
@@ -38,25 +38,8 @@ pin_project! {
         // The wait for the limits until content comes.
         #[pin]
         pub(super) pending: PendingOf<X, K>,
-        // Invariant: if not `flowing`, the preamble of this attempt. Otherwise, items to yield
-        // before the next item of the stream.
-        pub(super) held: VecDeque<F::Item>,
-        pub(super) rules: Rules,
-        // Whether content has come since the consumer's stream was last opened.
-        pub(super) flowing: bool,
-        // Whether the consumer has content, and no item since has told it to start again.
-        pub(super) shown: bool,
-        // Whether the item that completes the answer has come.
-        pub(super) complete: bool,
+        pub(super) answer: Answer<F::Item>,
     }
-}
-
-/// The rules of the stream, set by the caller.
-#[derive(Clone, Copy)]
-pub(super) struct Rules {
-    pub(super) preamble_cap: usize,
-    pub(super) requires_end: bool,
-    pub(super) renews: bool,
 }
 
 pin_project! {
@@ -70,8 +53,6 @@ pin_project! {
     }
 }
 
-const PREAMBLE_CAP: usize = 64;
-
 impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
     #[inline]
     #[track_caller]
@@ -83,11 +64,7 @@ impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
             call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
             state: State::Between,
             pending: Pending::none(),
-            held: VecDeque::new(),
-            rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
-            flowing: false,
-            shown: false,
-            complete: false,
+            answer: Answer::new(),
         }
     }
 }
@@ -101,22 +78,9 @@ impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
     where
         Via<Y, M>: TargetFor<F::Error>,
     {
-        let Self { open, parts, resumption, call, held, rules, flowing, shown, complete, .. } =
-            self;
+        let Self { open, parts, resumption, call, answer, .. } = self;
         let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            shown,
-            complete,
-        }
+        RetryStream { open, parts, resumption, state, call, pending, answer }
     }
 }
 
@@ -160,14 +124,14 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// Treats an end without [`Part::End`] or [`Part::Complete`] as
     /// [`Cut::Stream`](crate::classify::Cut::Stream).
     pub fn with_required_end(mut self) -> Self {
-        self.rules.requires_end = true;
+        self.answer.rules.requires_end = true;
         self
     }
 
     /// Sets the number of preamble items to hold back. The next item then counts as content. The
     /// default is 64.
     pub fn with_preamble_cap(mut self, items: usize) -> Self {
-        self.rules.preamble_cap = items;
+        self.answer.rules.preamble_cap = items;
         self
     }
 
@@ -175,39 +139,15 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     ///
     /// Use it for streams that live long and break now and then.
     pub fn with_attempts_renewed(mut self) -> Self {
-        self.rules.renews = true;
+        self.answer.rules.renews = true;
         self
     }
 
     /// Replaces the functions of the caller, which changes the type.
     fn rebuild<R, B>(self, replace: impl FnOnce(Q, A) -> (R, B)) -> RetryStream<F, P, K, X, R, B> {
-        let Self {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            shown,
-            complete,
-        } = self;
+        let Self { open, parts, resumption, state, call, pending, answer } = self;
         let (parts, resumption) = replace(parts, resumption);
-        RetryStream {
-            open,
-            parts,
-            resumption,
-            state,
-            call,
-            pending,
-            held,
-            rules,
-            flowing,
-            shown,
-            complete,
-        }
+        RetryStream { open, parts, resumption, state, call, pending, answer }
     }
 }
 
@@ -223,8 +163,8 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<F, P, K,
         f.debug_struct("RetryStream")
             .field("state", &state)
             .field("attempts", &self.call.attempts())
-            .field("held", &self.held.len())
-            .field("flowing", &self.flowing)
+            .field("held", &self.answer.held.len())
+            .field("flowing", &self.answer.flowing)
             .finish_non_exhaustive()
     }
 }

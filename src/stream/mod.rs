@@ -59,6 +59,7 @@
 //!   [`retry`](crate::retry()) the whole.
 //! * Opening the stream has an effect that must not happen twice.
 
+mod answer;
 mod future;
 mod limit;
 mod open;

@@ -32,10 +32,8 @@ where
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<F>> {
         loop {
             let mut this = self.as_mut().project();
-            if *this.flowing {
-                if let Some(item) = this.held.pop_front() {
-                    return Poll::Ready(Some(Ok(item)));
-                }
+            if let Some(item) = this.answer.pop() {
+                return Poll::Ready(Some(Ok(item)));
             }
             let polled = match this.state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
@@ -69,7 +67,7 @@ where
                 }
                 // A sender that is never silent would otherwise exceed the limit for ever.
                 StateProj::Reading { .. }
-                    if *this.flowing && this.call.is_past(this.call.policy.whole) =>
+                    if this.answer.flowing && this.call.is_past(this.call.policy.whole) =>
                 {
                     if let Some(yielded) = self.as_mut().fail(Finish::Deadline) {
                         return Poll::Ready(Some(yielded));
@@ -85,7 +83,7 @@ where
                     continue;
                 }
                 // A complete answer stays complete whatever follows.
-                Poll::Ready(Some(Err(_)) | None) if *this.complete => {
+                Poll::Ready(Some(Err(_)) | None) if this.answer.complete => {
                     self.as_mut().succeed();
                     continue;
                 }
@@ -93,7 +91,7 @@ where
                     self.as_mut().project().call.note_error(error);
                     Finish::Error
                 }
-                Poll::Ready(None) if this.rules.requires_end => Finish::Stream,
+                Poll::Ready(None) if this.answer.rules.requires_end => Finish::Stream,
                 Poll::Ready(None) => {
                     self.as_mut().succeed();
                     continue;
@@ -120,15 +118,16 @@ where
     fn take(mut self: Pin<&mut Self>, item: F::Item) {
         let mut this = self.as_mut().project();
         let part = (this.parts)(&item);
-        let holds = part == Part::Preamble && this.held.len() < this.rules.preamble_cap;
-        this.held.push_back(item);
+        let answer = this.answer;
+        let holds = part == Part::Preamble && answer.held.len() < answer.rules.preamble_cap;
+        answer.held.push_back(item);
         match part {
             Part::End => return self.succeed(),
-            Part::Complete => *this.complete = true,
+            Part::Complete => answer.complete = true,
             Part::Preamble | Part::Content => {}
         }
-        if !*this.flowing && !holds {
-            (*this.flowing, *this.shown) = (true, true);
+        if !answer.flowing && !holds {
+            (answer.flowing, answer.shown) = (true, true);
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -141,7 +140,7 @@ where
         let mut this = self.project();
         this.state.set(State::Done);
         this.pending.as_mut().drop_sleep();
-        if !std::mem::replace(this.flowing, true) {
+        if !std::mem::replace(&mut this.answer.flowing, true) {
             this.call.lift_limits(0);
         }
         let attempts = this.call.attempts();
@@ -155,8 +154,8 @@ where
         // opened.
         this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
         this.pending.as_mut().drop_sleep();
-        this.held.clear();
-        if *this.flowing && matches!(finish, Finish::Deadline) {
+        this.answer.held.clear();
+        if this.answer.flowing && matches!(finish, Finish::Deadline) {
             let gave_up = this.call.close_whole();
             return Some(Err(self.close(gave_up)));
         }
@@ -165,7 +164,7 @@ where
             return Some(Err(self.close(gave_up)));
         }
         let mut marker = None;
-        if std::mem::take(this.flowing) {
+        if std::mem::take(&mut this.answer.flowing) {
             match (this.resumption)(this.call.error_of(finish)) {
                 Resumption::Fail => {
                     let gave_up = this.call.finish_last(0, finish, StopReason::Partial);
@@ -176,7 +175,7 @@ where
             }
             let (elapsed, attempts) = (this.call.engine.elapsed(), this.call.attempts());
             this.call.policy.renewed.exclude(elapsed);
-            if this.rules.renews {
+            if this.answer.rules.renews {
                 this.call.policy.renewed.renew(attempts.saturating_sub(1));
             }
         }
@@ -187,14 +186,14 @@ where
             }
             Err(gave_up) => return Some(Err(self.close(gave_up))),
         }
-        *this.shown &= marker.is_none();
+        this.answer.shown &= marker.is_none();
         marker.map(Ok)
     }
 
     /// Waits for a limit or the token to end the pending attempt.
     fn poll_limits(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finish> {
         let this = self.project();
-        if !*this.flowing {
+        if !this.answer.flowing {
             return this.call.poll_limits(0, this.pending, cx);
         }
         let whole = this.call.policy.whole;
@@ -206,8 +205,8 @@ where
     fn close(self: Pin<&mut Self>, mut gave_up: GaveUp<F::Error>) -> GaveUp<F::Error> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
-        this.held.clear();
-        if *this.shown {
+        this.answer.held.clear();
+        if this.answer.shown {
             gave_up.note_partial();
         }
         gave_up
@@ -222,6 +221,6 @@ where
     X: Target,
 {
     fn is_terminated(&self) -> bool {
-        matches!(self.state, State::Done) && self.held.is_empty()
+        matches!(self.state, State::Done) && self.answer.held.is_empty()
     }
 }

@@ -89,6 +89,15 @@ pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, 
     }
 }
 
+/// Notes that a cooldown holds all calls for this time, as another member does. A strain then lasts at
+/// least as long.
+#[cfg(feature = "fleet")]
+pub(super) fn note_joined(parts: &Parts, hold: Option<Duration>, now: u64) {
+    if let Some(hold) = hold {
+        parts.strains.prolong(HeldBy::Cooldown, now.saturating_add(nanos(hold)) / MS);
+    }
+}
+
 /// Ends each strain of a part that has had room for a while.
 #[cold]
 #[inline(never)]

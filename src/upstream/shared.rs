@@ -155,9 +155,14 @@ impl<M: Timer> Shared<'_, M> {
 
     /// Holds calls as another member does. A hold never becomes shorter. The cooldown's cap limits
     /// the remaining time.
+    ///
+    /// The observer gets no event, because the member tells its operators of the hold. It gets
+    /// [`EventKind::Limiting`] when the hold makes a call of this process wait.
     pub fn hold_as(&self, hold: Hold) {
         if let Some(cooldown) = self.upstream.cooldown() {
-            cooldown.join(self.upstream.now(), hold);
+            let now = self.upstream.now();
+            cooldown.join(now, hold);
+            super::limits::note_joined(&self.upstream.parts, cooldown.remaining(now), now);
         }
     }
 }

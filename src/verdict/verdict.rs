@@ -20,6 +20,10 @@ use crate::time::nanos;
 /// although the upstream is failing, so the breaker counts what the retry may not repeat. After a
 /// 404 the request must not be sent again either, but there the upstream is healthy.
 ///
+/// Beside the answers, a classifier may state two facts about the request: that it may be executed
+/// twice ([`idempotent`](Self::idempotent)), and that it was never sent ([`not_sent`](Self::not_sent)).
+/// Verdicts are equal if their answers and these facts are.
+///
 /// # Examples
 ///
 /// ```
@@ -144,8 +148,8 @@ impl Verdict {
     /// Use it with a verdict that forbids a repetition because it would not help, such as after "do not
     /// retry" of the server. The call is then not [in doubt](crate::GaveUp::is_in_doubt), whatever the
     /// health is, because nobody must find out whether the request was executed. The statement does not
-    /// allow a repetition, and equal verdicts may differ in it. The classifiers of `http` and `io` make it
-    /// for idempotent requests.
+    /// allow a repetition. The classifiers of `http` and `io` make it for idempotent requests, also if the
+    /// request may be sent again.
     ///
     /// # Examples
     ///
@@ -154,6 +158,7 @@ impl Verdict {
     ///
     /// let stop = Verdict::overloaded().not_again().idempotent();
     /// assert_eq!((stop.is_again(), stop.health()), (false, Health::Throttling));
+    /// assert!(stop.is_idempotent());
     /// ```
     pub const fn idempotent(self) -> Self {
         self.with(Flag::Idempotent, true)
@@ -200,6 +205,13 @@ impl Verdict {
     #[must_use]
     pub const fn health(&self) -> Health {
         self.answers.health()
+    }
+
+    /// Returns whether the classifier says that the request may be executed twice. False means that
+    /// nobody has said it.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        self.answers.is(Flag::Idempotent)
     }
 
     /// Returns whether the request was surely never sent. False means that nobody knows.
@@ -306,7 +318,7 @@ impl Verdict {
     /// request may be sent again later, whatever happened.
     pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
         let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
-        let is_safe = self.is_again() || self.is_not_sent() || self.answers.is(Flag::Idempotent);
+        let is_safe = self.is_again() || self.is_not_sent() || self.is_idempotent();
         !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
     }
 
@@ -332,9 +344,10 @@ impl Verdict {
     }
 
     /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, [bool; 2], [bool; 3], Health) {
+    const fn answers(self) -> (u64, [bool; 2], [bool; 4], Health) {
         let kind = [self.answers.is(Flag::OwnWait), self.answers.is(Flag::Base)];
-        let facts = [self.is_again(), self.is_not_sent(), self.is_own_limit()];
+        let (is_again, is_own_limit) = (self.is_again(), self.is_own_limit());
+        let facts = [is_again, self.is_idempotent(), self.is_not_sent(), is_own_limit];
         (self.wait, kind, facts, self.health())
     }
 
@@ -367,6 +380,7 @@ impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")
             .field("again", &self.is_again())
+            .field("idempotent", &self.is_idempotent())
             .field("not_sent", &self.is_not_sent())
             .field("health", &self.health())
             .field("own_limit", &self.is_own_limit())

@@ -116,7 +116,7 @@ proptest! {
         prop_assert!(!gave_up.is_in_doubt() && !gave_up.to_string().contains(WORDS));
         prop_assert!(!hangs(verdicts[0], by_token, SECOND * 9).is_in_doubt());
         let [plain, read] = [verdicts[0].unwrap(), verdicts[0].unwrap().idempotent()];
-        prop_assert_eq!((plain, plain.is_again()), (read, read.is_again()));
+        prop_assert_eq!(plain.is_again(), read.is_again());
     }
 }
 
@@ -134,6 +134,23 @@ fn the_classifiers_of_the_crate_know_what_is_idempotent() {
     assert!(!read.is_in_doubt() && post.is_in_doubt());
     let outer = fails(&[read.verdict()]);
     assert!(!outer.is_in_doubt() && fails(&[post.verdict()]).is_in_doubt());
+}
+
+/// A read whose last request was never sent may have been executed before, which does no harm.
+#[test]
+fn a_read_that_was_not_sent_again_is_not_in_doubt() {
+    use resile::{http, io};
+    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let http = http::Classifier::idempotent();
+    let io = io::Classifier::idempotent();
+    for [lost, not_sent] in [
+        [Some(http.unanswered()), Some(http.not_sent())],
+        [Some(io.unanswered()), io.verdict(&refused)],
+    ] {
+        let verdict = fails(&[lost, not_sent]).verdict().unwrap();
+        assert!(verdict.is_again() && !verdict.is_not_sent());
+        assert!(!fails(&[Some(verdict.not_again())]).is_in_doubt(), "{verdict:?}");
+    }
 }
 
 /// A call that made no attempt sent nothing.

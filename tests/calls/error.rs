@@ -409,7 +409,7 @@ fn classify_operation_asks_the_classifier_about_cuts() {
     assert_eq!(ClassifyOperation(Classifier::non_idempotent()).classify(&error), Some(once));
     assert_eq!(
         ClassifyOperation(Classifier::idempotent()).classify(&error),
-        Some(Verdict::transient())
+        Some(Verdict::transient().idempotent())
     );
     assert_eq!(
         ClassifyOperation((no_opinion, Classifier::non_idempotent())).classify(&error),

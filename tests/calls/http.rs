@@ -116,7 +116,7 @@ fn only_4xx_and_5xx_are_errors() {
             assert_eq!(GET.classify(&response.into_parts().0), verdict);
         } else {
             assert_eq!(GET.classify(&Response::builder().status(code).body(()).unwrap()), None);
-            assert_eq!(GET.verdict(status, Some(TWO)), ANSWERED);
+            assert_eq!(GET.verdict(status, Some(TWO)), ANSWERED.idempotent());
         }
     }
 }
@@ -135,6 +135,11 @@ fn a_status_error_prints_its_status_and_hint() {
     assert_eq!(words(404, &[]), "404 Not Found");
     assert_eq!(words(529, &[("retry-after", "0.5")]), "529, retry after 500ms");
     assert!(size_of::<StatusError>() <= 24);
+}
+
+/// Returns the verdict with the statement of the classifier.
+fn stated(classifier: Classifier, verdict: Verdict) -> Verdict {
+    if classifier == GET { verdict.idempotent() } else { verdict }
 }
 
 /// The table in the documentation of the module.
@@ -175,7 +180,7 @@ fn every_status_has_its_documented_verdict() {
         next = codes.end() + 1;
         for code in codes {
             let status = StatusCode::from_u16(code).unwrap();
-            assert_eq!(GET.verdict(status, None), idempotent, "{code}");
+            assert_eq!(GET.verdict(status, None), idempotent.idempotent(), "{code}");
             assert_eq!(POST.verdict(status, None), not, "{code}");
             // A hint adds a wait. For a 503 it also changes the health, and for three statuses it
             // allows a retry.
@@ -193,6 +198,7 @@ fn every_status_has_its_documented_verdict() {
                     }
                     _ => verdict,
                 };
+                let hinted = stated(classifier, hinted);
                 assert_eq!(classifier.verdict(status, Some(TWO)), hinted, "{code}");
             }
         }
@@ -207,7 +213,8 @@ fn the_caller_decides_whether_a_conflict_is_retried() {
         assert!(classifier.verdict(StatusCode::CONFLICT, None).is_again());
         let lasting = classifier.with_conflict(false);
         assert!(!lasting.conflict());
-        assert_eq!(lasting.verdict(StatusCode::CONFLICT, Some(TWO)), ANSWERED);
+        let answered = stated(classifier, ANSWERED);
+        assert_eq!(lasting.verdict(StatusCode::CONFLICT, Some(TWO)), answered);
         assert_eq!(lasting.with_conflict(true), classifier);
     }
 }
@@ -305,15 +312,17 @@ proptest! {
         prop_assert_eq!(hint_of(&then), Some(Duration::from_secs(ahead)));
     }
 
-    /// The verdict on a non-idempotent request is the verdict on an idempotent one, possibly with
-    /// `not_again`. A breaker counts both alike.
+    /// The verdict on a non-idempotent request is the verdict on an idempotent one without its
+    /// statement, possibly with `not_again`. A breaker counts both alike.
     #[test]
     fn a_non_idempotent_verdict_differs_only_in_being_not_again(code in 100_u16..1000, hint in any::<Option<Duration>>(), conflict in any::<bool>()) {
         let status = StatusCode::from_u16(code).unwrap();
         let (cautious, free) = (POST.with_conflict(conflict), GET.with_conflict(conflict));
         let verdict = cautious.verdict(status, hint);
         let twin = free.verdict(status, hint);
-        prop_assert!(verdict == twin || verdict == twin.not_again());
+        prop_assert!(twin.is_idempotent() && !verdict.is_idempotent());
+        let read = verdict.idempotent();
+        prop_assert!(read == twin || read == twin.not_again());
         prop_assert!(!twin.is_again() || twin == hint.map_or(twin, |hint| twin.after(hint)));
         prop_assert_eq!(cautious.assume_idempotent(), free);
     }
@@ -324,7 +333,7 @@ proptest! {
 fn a_cut_attempt_of_a_non_idempotent_request_is_not_retried() {
     for cut in [Cut::AttemptTimeout(TWO), Cut::Deadline, Cut::Stream] {
         for (classifier, verdict) in
-            [(GET, Verdict::transient()), (POST, Verdict::transient().not_again())]
+            [(GET, Verdict::transient().idempotent()), (POST, Verdict::transient().not_again())]
         {
             assert_eq!(Classify::<StatusError>::classify_cut(&classifier, cut), Some(verdict));
             assert_eq!(Classify::<Response<()>>::classify_cut(&classifier, cut), Some(verdict));

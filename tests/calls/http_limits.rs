@@ -174,7 +174,7 @@ async fn refused() -> reqwest::Error {
 async fn an_error_of_reqwest_is_classified_by_how_far_the_request_came() {
     let (get, post) = (Classifier::idempotent(), Classifier::non_idempotent());
     let unbuilt = reqwest::Client::new().get("no address").build().unwrap_err();
-    assert_eq!(get.classify(&unbuilt), Some(Verdict::fatal().not_sent()));
+    assert_eq!(get.classify(&unbuilt), Some(Verdict::fatal().not_sent().idempotent()));
     // Nothing was sent, so the request may be sent again in any case.
     let refused = refused().await;
     assert_eq!(get.classify(&refused), Some(get.not_sent()));

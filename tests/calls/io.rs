@@ -181,7 +181,7 @@ fn a_connector_sends_nothing() {
 fn a_wrong_certificate_ends_the_call() {
     let tls = io::Error::new(ErrorKind::InvalidData, wrapped("UnknownIssuer", "certificate"));
     let error = io::Error::other(wrapped("client error (Connect)", io::Error::other(tls)));
-    assert_eq!(SAFE.classify(&error), Some(Verdict::fatal().not_sent()));
+    assert_eq!(SAFE.classify(&error), Some(Verdict::fatal().not_sent().idempotent()));
     assert_eq!(BOOKING.classify(&error), Some(Verdict::fatal().not_sent()));
 }
 
@@ -205,7 +205,7 @@ fn contradicting_evidence_is_no_proof() {
 #[test]
 fn a_cut_is_repeated_only_if_the_request_is_idempotent() {
     for cut in [Cut::Deadline, Cut::AttemptTimeout(Duration::from_secs(1)), Cut::Stream] {
-        assert_eq!(SAFE.classify_cut(cut), Some(Verdict::transient()));
+        assert_eq!(SAFE.classify_cut(cut), Some(Verdict::transient().idempotent()));
         assert_eq!(BOOKING.classify_cut(cut), Some(Verdict::transient().not_again()));
     }
     // No composition loses the protection, and a timeout in an error is a cut too.

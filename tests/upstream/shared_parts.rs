@@ -304,3 +304,28 @@ fn the_release_of_a_joined_hold_hides_no_later_hold() {
     let line = "model: cooldown: all calls wait 10.0s, the upstream asked for fewer requests";
     assert_eq!(*lines.lock().unwrap(), [line]);
 }
+
+/// A strain lasts until the end of a hold that another member has made longer, although no call waits.
+#[test]
+fn a_joined_hold_prolongs_the_strain_of_this_process() {
+    let timer = ManualTimer::new();
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let written = Arc::clone(&lines);
+    let host = Upstream::new("model").with_cooldown(Cooldown::new().with_jitter(0.0));
+    let host = host.with_timer(timer.clone()).with_shared_observer(move |event: &Event<'_>| {
+        if matches!(event.kind, EventKind::Limiting { .. } | EventKind::Relieved { .. }) {
+            written.lock().unwrap().push(event.to_string());
+        }
+    });
+    host.hold(5 * SECOND);
+    let hold = |remaining| Hold { elapsed: SECOND, remaining, hint: remaining };
+    host.share().unwrap().hold_as(hold(60 * SECOND));
+    host.share().unwrap().hold_as(hold(9 * SECOND)); // ends earlier
+    timer.advance(Duration::from_millis(69_999));
+    host.try_admit().unwrap().succeeded();
+    let begun = "model: cooldown: all calls wait 5.0s, the upstream asked for fewer requests";
+    assert_eq!(*lines.lock().unwrap(), [begun]);
+    timer.advance(Duration::from_millis(1));
+    host.try_admit().unwrap().succeeded();
+    assert_eq!(*lines.lock().unwrap(), [begun, "model: cooldown over: 0 waits within 60.0s"]);
+}

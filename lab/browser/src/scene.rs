@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use resile::time::{ManualTimer, Timer};
-use resile::{Breaker, Budget, Never, RetryPolicy, StopReason, Upstream, retry};
+use resile::{Breaker, Budget, Bulkhead, Never, RetryPolicy, StopReason, Upstream, retry};
 use storm::claims::sim::{Series, drive_arrivals, exponential, seeded};
 use storm::claims::storm::Server;
 
@@ -47,10 +47,11 @@ struct Scene {
     failing: f64,
     server: RefCell<Server>,
     rng: RefCell<ChaCha8Rng>,
-    /// The calls that began, that ended, and that ended because of the breaker.
+    /// The calls that began, that ended, that the breaker ended, and that the bulkhead ended.
     began: Cell<u32>,
     ended: Cell<u32>,
     refused: Cell<u32>,
+    full: Cell<u32>,
     good: RefCell<Series>,
     load: RefCell<Series>,
 }
@@ -65,6 +66,9 @@ impl Scene {
         if let Some(share) = client.breaker {
             upstream = upstream.with_breaker(Breaker::new().with_failure_rate(share, 20));
         }
+        if let Some(most) = client.learned {
+            upstream = upstream.with_bulkhead(Bulkhead::learned(most));
+        }
         let start = Duration::from_secs(TRIGGER as u64);
         let outage = start..start + Duration::from_secs(world.standstill.into());
         let series = || RefCell::new(Series::new(END as u64));
@@ -78,6 +82,7 @@ impl Scene {
             began: Cell::new(0),
             ended: Cell::new(0),
             refused: Cell::new(0),
+            full: Cell::new(0),
             good: series(),
             load: series(),
         }
@@ -104,8 +109,11 @@ impl Scene {
         add_one(&self.ended);
         match answer {
             Ok(()) => self.good.borrow_mut().count(self.timer.now()),
-            Err(gave_up) if gave_up.reason() == StopReason::Open => add_one(&self.refused),
-            Err(_) => {}
+            Err(gave_up) => match gave_up.reason() {
+                StopReason::Open => add_one(&self.refused),
+                StopReason::Full => add_one(&self.full),
+                _ => {}
+            },
         }
     }
 }
@@ -128,6 +136,10 @@ pub(crate) struct Line {
     pub(crate) success: f64,
     /// The share of the calls that the breaker ends.
     pub(crate) refused: f64,
+    /// The share of the calls that the bulkhead ends.
+    pub(crate) full: f64,
+    /// The limit that the bulkhead has learned at the end.
+    pub(crate) limit: Option<u32>,
     /// The share of the calls that succeed before the standstill.
     pub(crate) before: f64,
     /// The seconds after the standstill until five seconds follow with nine tenths of the goodput
@@ -156,6 +168,8 @@ pub(crate) fn run(world: World, client: &Client) -> Line {
         requests: share(load.sum(), &scene.began),
         success: share(good.sum(), &scene.ended),
         refused: share(scene.refused.get().into(), &scene.ended),
+        full: share(scene.full.get().into(), &scene.ended),
+        limit: scene.upstream.bulkhead().map(Bulkhead::limit),
         before: even / f64::from(world.users),
         recovery: (over..END - 5)
             .find(|&from| good.mean(from..from + 5) >= 0.9 * even)

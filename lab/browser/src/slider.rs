@@ -154,6 +154,17 @@ const BREAKER: Scale<Option<f64>> = Scale {
     },
 };
 
+const LEARNED: Scale<Option<u32>> = Scale {
+    label: "Learned limit",
+    help: "The most requests in flight. A bulkhead learns how many the server can bear.",
+    start: 0,
+    values: &[None, Some(1_000), Some(300), Some(100), Some(30), Some(10), Some(3), Some(1)],
+    say: |most| match most {
+        None => "none".to_owned(),
+        Some(most) => format!("at most {most}"),
+    },
+};
+
 const SEED: Scale<u64> = Scale {
     label: "Chance",
     help: "Another seed draws other random numbers.",
@@ -173,6 +184,7 @@ pub(crate) fn all() -> Vec<Slider> {
         JITTER.slider(),
         BUDGET.slider(),
         BREAKER.slider(),
+        LEARNED.slider(),
         SEED.slider(),
     ]
 }
@@ -194,6 +206,7 @@ pub(crate) fn read(positions: impl IntoIterator<Item = usize>) -> (World, Client
         policy: RetryPolicy::new().with_attempts(attempts).with_backoff(backoff),
         budget: BUDGET.at(&mut positions),
         breaker: BREAKER.at(&mut positions),
+        learned: LEARNED.at(&mut positions),
     };
     (World { seed: SEED.at(&mut positions), ..world }, client)
 }
@@ -211,6 +224,7 @@ pub(crate) fn moved(mut positions: Vec<usize>, client: &Client) -> Vec<usize> {
         JITTER.position(backoff.jitter()),
         BUDGET.position(client.budget),
         BREAKER.position(client.breaker),
+        LEARNED.position(client.learned),
     ];
     for (position, setting) in positions.iter_mut().skip(OF_WORLD).zip(settings) {
         *position = setting;

@@ -30,6 +30,13 @@ pub(crate) fn sentence(world: World, line: &Line, alone: Option<&Line>) -> Strin
     if line.refused >= FEW {
         said.push(format!("The breaker refuses {} of the calls.", percent(line.refused)));
     }
+    if let Some(limit) = line.limit {
+        let refuses = match line.full {
+            few if few < FEW => String::new(),
+            full => format!(" and refuses {} of the calls", percent(full)),
+        };
+        said.push(format!("The bulkhead ends with a limit of {limit}{refuses}."));
+    }
     if f64::from(world.users) > CAPACITY {
         said.push(format!("More calls come than the {CAPACITY} a second that the server can do."));
     }

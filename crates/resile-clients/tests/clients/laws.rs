@@ -19,7 +19,7 @@ fn a_pushback_asks_for_a_retry_after_its_wait() {
     let wait = Duration::from_millis(30);
     for code in CODES {
         let verdict = grpc::code(code, Pushback::After(wait), Idempotent).unwrap();
-        assert_eq!(verdict, Verdict::overloaded().after(wait), "{code}");
+        assert_eq!(verdict, Verdict::overloaded().after(wait).idempotent(), "{code}");
         assert_eq!(says(|it| grpc::code(code, Pushback::After(wait), it)), Some(row.says));
     }
 }

@@ -148,9 +148,9 @@ async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
 #[test]
 fn a_pushback_is_read_from_the_metadata() {
     let busy = grpc::status(&with_pushback(Code::Unavailable, "250"), Idempotent).unwrap();
-    assert_eq!(busy, Verdict::overloaded().after(Duration::from_millis(250)));
+    assert_eq!(busy, Verdict::overloaded().after(Duration::from_millis(250)).idempotent());
     let stop = grpc::status(&with_pushback(Code::Unavailable, "-1"), Idempotent).unwrap();
-    assert_eq!(stop, Verdict::overloaded().not_again());
+    assert_eq!(stop, Verdict::overloaded().not_again().idempotent());
     let unreadable = grpc::status(&with_pushback(Code::Unavailable, "soon"), Idempotent);
     assert_eq!(unreadable, Some(stop));
 }

@@ -19,7 +19,7 @@ pub(super) fn laws() -> Vec<Law> {
         ),
         law(
             "gate: wait",
-            "a call waits for the whole hold, never for no time, and never beyond the release",
+            "a call waits for the whole hold, never for no time, never beyond the release, and for its end only if its place is behind it",
             &["Gate::wait", "Gate::clear"],
             wait,
         ),
@@ -162,21 +162,47 @@ fn hold(prover: &mut Prover<'_>) {
 fn wait(prover: &mut Prover<'_>) {
     check(prover, |it, seen| {
         let any = Any::new(it);
-        let now = it.unknown("now", Kind::U64);
-        let answer = it.call("Gate::wait", &[any.gate.clone(), now.clone(), Value::Given("draw")]);
-        let (before, until, now) = (any.before.clone(), any.until.term(), now.term());
+        let (now, ends_at) = (it.unknown("now", Kind::U64), it.unknown("ends_at", Kind::U64));
+        let is_new = it.unknown("is_new", Kind::U32).term().is(Term::Int(1));
+        let is_new = it.decide(is_new);
+        let new = Value::Truth(Term::Bool(is_new));
+        let args = [any.gate.clone(), now.clone(), ends_at.clone(), new, Value::Given("draw")];
+        let answer = it.call("Gate::wait", &args);
+        let (before, until) = (any.before.clone(), any.until.term());
+        let (now, ends_at) = (now.term(), ends_at.term());
         let Seen { spread, drawn } = seen.take();
         let spread = spread.unwrap_or(Term::Int(0));
+        let runs = before.clone().is(Term::Int(0)).negated();
         let held = now.clone().lt(before.clone());
-        let turn = spread.clone().quotient(Term::Int(16));
-        let left = before.clone().plus(spread).min(MOST).minus(now.clone());
+        let start = before.clone().max(now.clone());
+        let released_at = before.clone().plus(spread.clone()).min(MOST);
+        let is_over = released_at.clone().le(now.clone());
+        let turn = spread.quotient(Term::Int(16));
+        // The call ends during the release, so the last moment at which it can go is before its end.
+        let is_within =
+            start.clone().lt(ends_at.clone()).and(ends_at.clone().le(released_at.clone()));
+        let is_within = it.decide(runs.clone().and(is_within));
+        let last =
+            if is_within { ends_at.clone().minus(Term::Int(1)) } else { released_at.clone() };
+        let left = last.minus(start.clone());
+        // A new call first draws its place in the whole release.
+        let draws_place = is_within && is_new;
+        let (place, drawn) = drawn.split_at(usize::from(draws_place).min(drawn.len()));
+        let is_whole = place.first().map_or(Term::Bool(!draws_place), |(least, most, _)| {
+            let places = released_at.clone().minus(start.clone());
+            least.clone().is(Term::Int(0)).and(most.clone().plus(Term::Int(1)).is(places))
+        });
+        let place = place.first().map(|(_, _, place)| start.clone().plus(place.clone()));
+        let is_behind = place.clone().map_or(Term::Bool(false), |place| ends_at.clone().le(place));
+        let placed = ("a new call draws one place of the release", is_whole);
         let Value::Variant(_, parts) = &answer else { panic!("no `Option`") };
         let Some(delay) = parts.first() else {
-            let ended = until.clone().is(Term::Int(0));
-            // The first draw decides whether a call goes during the release.
+            let ended = until.clone().is(Term::Int(0)).and(is_over);
+            // The draw decides whether a call goes during the release.
             let goes = match drawn.first() {
                 None => {
-                    before.clone().is(Term::Int(0)).or(left.le(Term::Int(0)).and(ended.clone()))
+                    let is_last = Term::Bool(is_within).and(left.is(Term::Int(0)));
+                    runs.negated().or(ended.clone()).or(is_last)
                 }
                 Some((least, most, drawn)) => least
                     .clone()
@@ -185,38 +211,40 @@ fn wait(prover: &mut Prover<'_>) {
                     .and(drawn.clone().le(turn)),
             };
             return vec![
+                placed,
                 ("no call goes while the hold runs", held.negated()),
-                ("a call goes after the release, or by its draw", goes),
+                ("a call goes after the release, at its last moment, or by its draw", goes),
+                ("no call goes if its place is behind its end", is_behind.negated()),
                 ("only a hold that is over ends", until.is(before).or(ended)),
             ];
         };
         let delay = delay.term();
-        let most = before.clone().minus(now.clone()).plus(turn.clone()).min(MOST);
-        let (least, stays) = match &*drawn {
-            [(_, _, first), (start, end, second)] => {
-                let least = turn.clone().quotient(Term::Int(2));
-                let whole = start.clone().is(Term::Int(0)).and(end.clone().is(turn.clone()));
-                let exact = least.clone().plus(second.clone()).max(Term::Int(1)).min(left.clone());
-                (
-                    least.min(left.clone()),
-                    turn.lt(first.clone()).and(whole).and(delay.clone().is(exact)),
-                )
+        let asks_at = now.clone().plus(delay.clone());
+        let stays = match drawn {
+            [] => is_behind.clone().and(place.unwrap_or(Term::Int(0)).is(asks_at.clone())),
+            [(least, most, drawn)] => {
+                let whole = least.clone().is(Term::Int(0)).and(most.clone().is(turn.min(left)));
+                held.clone().and(whole).and(before.clone().plus(drawn.clone()).is(asks_at.clone()))
             }
-            _ => (Term::Int(1), held.clone()),
+            [(_, _, first), (least, most, second)] => {
+                let whole = least.clone().is(Term::Int(0)).and(most.clone().is(turn.clone()));
+                let half = turn.clone().quotient(Term::Int(2));
+                let exact = half.plus(second.clone()).max(Term::Int(1)).min(left);
+                turn.lt(first.clone()).and(whole).and(delay.clone().is(exact))
+            }
+            _ => Term::Bool(false),
         };
+        let ends = ends_at.clone().le(asks_at.clone());
         vec![
+            placed,
             ("no wait is empty", Term::Int(1).le(delay.clone())),
+            ("no wait ends before the hold", start.clone().le(asks_at.clone())),
+            ("no wait ends after the release", asks_at.le(released_at)),
+            ("a call stays for its hold, by its place, or by its draw for a turn about", stays),
             (
-                "no wait ends before the hold",
-                held.clone().implies(before.clone().minus(now.clone()).le(delay.clone())),
+                "a call waits for its end if its place is behind it or the hold is",
+                ends.is(is_behind.or(ends_at.le(start))),
             ),
-            (
-                "a wait for the hold is at most a turn longer",
-                held.clone().implies(delay.clone().le(most)),
-            ),
-            ("a wait in the release is at least half a turn", least.le(delay.clone())),
-            ("a call stays by its draw, for a turn about", stays),
-            ("a wait in the release ends with it", held.or(delay.le(left))),
             ("a wait changes nothing", until.is(before)),
         ]
     });

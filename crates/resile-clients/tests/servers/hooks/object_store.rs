@@ -205,7 +205,8 @@ fn each_failure_has_a_verdict() {
         HttpErrorKind::Interrupted,
         HttpErrorKind::Decode,
     ] {
-        assert_eq!(failure(&RetryFailure::Transport(kind)), Some(Verdict::transient()), "{kind:?}");
+        let again = Verdict::transient().idempotent();
+        assert_eq!(failure(&RetryFailure::Transport(kind)), Some(again), "{kind:?}");
     }
     assert_eq!(failure(&RetryFailure::Transport(HttpErrorKind::Unknown)), None);
 }

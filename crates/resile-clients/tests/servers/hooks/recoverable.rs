@@ -30,8 +30,9 @@ fn of(info: RecoveryInfo) -> Option<Verdict> {
 #[test]
 fn each_kind_has_its_verdict() {
     let delay = Duration::from_secs(3);
-    assert_eq!(of(RecoveryInfo::retry()), Some(Verdict::transient()));
-    assert_eq!(of(RecoveryInfo::retry().delay(delay)), Some(Verdict::transient().after(delay)));
+    let retry = Verdict::transient().idempotent();
+    assert_eq!(of(RecoveryInfo::retry()), Some(retry));
+    assert_eq!(of(RecoveryInfo::retry().delay(delay)), Some(retry.after(delay)));
     let down = of(RecoveryInfo::unavailable()).unwrap();
     assert!(!down.is_again() && down.health() == Health::Failing);
     let back = of(RecoveryInfo::unavailable().delay(delay)).unwrap();
