@@ -38,8 +38,8 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
 ///
-/// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. An attempt
-/// that was cut has no such words.
+/// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. So do those
+/// of an attempt that was cut.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
 /// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
@@ -124,19 +124,22 @@ impl<B> SealedJudge<Request<B>> for Grpc {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        let judged = match answer.headers().get("grpc-status") {
-            Some(status) => self.judged_status(status, answer.headers())?,
-            None => judged_answer(self.classifier, answer.status(), answer.headers())?,
-        };
-        Some(judged.at(&self.place))
+        match answer.headers().get("grpc-status") {
+            Some(status) => self.judged_status(status, answer.headers()),
+            None => judged_answer(self.classifier, answer.status(), answer.headers()),
+        }
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
+        judged_error(self.classifier, error.into(), is_sent)
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.classifier.unanswered())
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.place.to_string())
     }
 
     fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {
