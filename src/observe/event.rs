@@ -340,6 +340,9 @@ impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_cause(f)?;
         let Some(verdict) = self.verdict else { return Ok(()) };
+        if verdict.is_not_wanted() {
+            f.write_str(" (asked for no retry)")?;
+        }
         match (verdict.hint(), verdict.floor()) {
             (Some(hint), _) => write!(f, " (asked to wait {hint:.1?})"),
             (None, Some(floor)) => write!(f, " (waiting at least {floor:.1?})"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::event::{CallKind, Event, EventKind, HeldBy};
 use super::one_line::OneLine;
-use crate::policy::{IN_DOUBT, StopReason};
+use crate::policy::{IN_DOUBT, NOT_WANTED, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -98,13 +98,12 @@ impl Event<'_> {
         write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
+        let words = reason.in_words(failure.verdict, failure.cut);
         match (too_large, no_room) {
             (Some(too_large), _) => write!(f, ", {too_large}")?,
             (None, Some(no_room)) => write!(f, ", {no_room}")?,
             _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
-            _ if !reason.is_evident(failure.cut) => {
-                write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
-            }
+            _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
         }
         if in_doubt && reason.hides_doubt() {
@@ -115,6 +114,7 @@ impl Event<'_> {
             f.write_str(": ")?;
             match failure.verdict.and_then(|verdict| verdict.floor()) {
                 Some(_) => failure.fmt_cause(f)?, // nothing waits any more
+                None if words == NOT_WANTED => failure.fmt_cause(f)?, // the reason has said it
                 None => fmt::Display::fmt(&failure, f)?,
             }
         }

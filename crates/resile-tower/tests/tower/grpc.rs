@@ -1,11 +1,13 @@
 //! `RetryLayer::grpc`: the status and the pushback of the server.
 
 use std::convert::Infallible;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Request, Response};
 use resile_tower::resile::http::Classifier;
+use resile_tower::resile::observe::{Event, EventKind, Observe};
 use resile_tower::resile::{Breaker, StopReason, Upstream};
 use resile_tower::resile_clients;
 use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
@@ -107,6 +109,52 @@ async fn a_breaker_sees_the_status() {
     let answer = service.clone().oneshot(request()).await.unwrap();
     assert_eq!(answer.headers()["grpc-message"], "down");
     assert_eq!(service.oneshot(request()).await.unwrap_err().reason(), StopReason::Open);
+}
+
+/// Keeps the `error.type` and the line of each end of a call.
+struct Ends(Mutex<Vec<(String, String)>>);
+
+impl Ends {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Observe for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::GaveUp { error_type, .. } = event.kind {
+            self.0.lock().unwrap().push((error_type.to_owned(), event.to_string()));
+        }
+    }
+}
+
+/// The line of a read says it in place of the reason, and that of an order behind its status.
+#[tokio::test(start_paused = true)]
+async fn the_line_says_that_the_server_asks_for_no_retry() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    let channel = service_fn(async |_: Request<String>| {
+        let answer = Response::builder().header("grpc-status", "14").header("grpc-message", "down");
+        let answer = answer.header("grpc-retry-pushback-ms", "-1");
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    for (idempotency, line) in [
+        (Idempotent, "the upstream asks for no retry: /weather.Weather/Get: UNAVAILABLE: down"),
+        (
+            NotIdempotent,
+            "the request may have been executed and must not be sent again: \
+             /weather.Weather/Get: UNAVAILABLE: down (asked for no retry)",
+        ),
+    ] {
+        let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
+        service.oneshot(request()).await.unwrap();
+        let line = format!("weather: gave up after 1 of 4 attempts, {line}");
+        assert_eq!(ENDS.take()[0].1, line);
+    }
 }
 
 #[tokio::test(start_paused = true)]
