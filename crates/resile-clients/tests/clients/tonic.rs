@@ -57,6 +57,7 @@ fn a_classifier_says_what_the_function_says_and_has_an_opinion_on_cuts() {
             assert_eq!(over.classify(&(status,)), verdict, "{number}");
         }
         let is_again = idempotency == Idempotent;
+        assert_eq!(classifier.is_idempotent(), is_again);
         for cut in [Cut::Deadline, Cut::AttemptTimeout(Duration::from_secs(1))] {
             let verdict = Classify::<Status>::classify_cut(&classifier, cut).unwrap();
             assert_eq!((verdict.is_again(), verdict.health()), (is_again, FAILING));

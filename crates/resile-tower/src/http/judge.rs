@@ -105,8 +105,11 @@ pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
     #[cfg(feature = "grpc")]
     let set = set.or_else(|| {
         let clients = extensions.get::<resile_clients::Classifier>()?;
-        let is_idempotent = clients.unanswered().is_again();
-        Some(if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() })
+        Some(if clients.is_idempotent() {
+            Classifier::idempotent()
+        } else {
+            Classifier::non_idempotent()
+        })
     });
     set
 }
