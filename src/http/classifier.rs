@@ -120,7 +120,7 @@ impl Classifier {
             500..=599 => self.unless_repeatable(Verdict::transient()),
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
-        let verdict = if self.idempotent { verdict.idempotent() } else { verdict };
+        let verdict = self.marked(verdict);
         match after {
             Some(after)
                 if verdict.is_again()
@@ -134,13 +134,18 @@ impl Classifier {
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
     const fn unless_repeatable(self, verdict: Verdict) -> Verdict {
-        if self.idempotent { verdict.idempotent() } else { verdict.not_again() }
+        if self.idempotent { verdict } else { verdict.not_again() }
+    }
+
+    /// Marks the verdict on a request that may be executed twice.
+    const fn marked(self, verdict: Verdict) -> Verdict {
+        if self.idempotent { verdict.idempotent() } else { verdict }
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer: a
     /// reset, a truncated answer or a timeout. In case of doubt use this verdict.
     pub const fn unanswered(&self) -> Verdict {
-        self.unless_repeatable(Verdict::transient())
+        self.marked(self.unless_repeatable(Verdict::transient()))
     }
 
     /// Returns the verdict on a request for which no connection was made. The server did not see the
