@@ -58,11 +58,12 @@ chapter! {
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
-        "crate::Classify" "crate::classify::Over::new" "crate::Verdict::on_cut" "crate::http::headers"
+        "crate::Classify" "crate::Classify::place" "crate::classify::Over::new"
+        "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
         "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
-        "crate::GaveUp::is_in_doubt" "crate::Verdict::idempotent"
+        "crate::GaveUp::is_in_doubt" "crate::Verdict::idempotent" "crate::Verdict::not_wanted"
     ]
     include_str!("../docs/guide/classifying.md")
 }

@@ -90,6 +90,14 @@ pub trait Classify<E: ?Sized> {
         let _ = error;
         None
     }
+
+    /// Returns the place that the request goes to, such as `POST /orders`, if this classifier is made for
+    /// one request. An attempt that was cut has no error that names the place, so the log prints this one.
+    ///
+    /// The default returns `None`.
+    fn place(&self) -> Option<Cow<'_, str>> {
+        None
+    }
 }
 
 /// The default for a cut attempt: the request may have been executed.
@@ -172,6 +180,10 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
     fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
         self.0.error_type(error).or_else(|| self.1.error_type(error))
     }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.0.place().or_else(|| self.1.place())
+    }
 }
 
 impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
@@ -187,6 +199,10 @@ impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {
 
     fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
         (**self).error_type(error)
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        (**self).place()
     }
 }
 
@@ -205,6 +221,10 @@ macro_rules! references {
 
             fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
                 (**self).error_type(error)
+            }
+
+            fn place(&self) -> Option<Cow<'_, str>> {
+                (**self).place()
             }
         }
     )*};
@@ -316,5 +336,9 @@ impl<E: ?Sized, C: Classify<E>> Classify<E> for CutIs<C> {
 
     fn error_type<'e>(&self, error: &'e E) -> Option<Cow<'e, str>> {
         self.classifier.error_type(error)
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.classifier.place()
     }
 }

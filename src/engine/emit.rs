@@ -71,7 +71,9 @@ where
         // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
         let Some(last) = self.last.as_ref().filter(|_| cut.is_none()) else {
             let error_type = cut.as_ref().map(Cut::as_str);
-            let none = AttemptFailure { error_type, cut, verdict, ..AttemptFailure::default() };
+            let place = cut.and_then(|_| self.policy.rules().classifier().place());
+            let place = place.as_deref();
+            let none = AttemptFailure { error_type, cut, place, verdict, ..Default::default() };
             return self.emit(make(none));
         };
         let named = self.policy.rules().classifier().error_type(last);
@@ -88,6 +90,7 @@ where
                 is_refusal,
                 is_cancelled,
                 cut,
+                place: None,
                 verdict,
             };
             let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;

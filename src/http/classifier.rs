@@ -139,13 +139,13 @@ impl Classifier {
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
     const fn unless_repeatable(self, verdict: Verdict) -> Verdict {
-        if self.idempotent { verdict.idempotent() } else { verdict.not_again() }
+        if self.idempotent { verdict } else { verdict.not_again() }
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer: a
     /// reset, a truncated answer or a timeout. In case of doubt use this verdict.
     pub const fn unanswered(&self) -> Verdict {
-        self.unless_repeatable(Verdict::transient())
+        self.with_idempotency(self.unless_repeatable(Verdict::transient()))
     }
 
     /// Returns the verdict on a request for which no connection was made. The server did not see the

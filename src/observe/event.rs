@@ -280,6 +280,8 @@ pub struct AttemptFailure<'a> {
     pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
+    /// The place that a request went to which was cut, as the classifier says.
+    pub(crate) place: Option<&'a str>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }
@@ -288,7 +290,10 @@ impl AttemptFailure<'_> {
     /// Prints the failure without a wait.
     pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
-            (Some(cut), _) => write!(f, "{cut}"),
+            (Some(cut), _) => {
+                self.place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
+                write!(f, "{cut}")
+            }
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
         }
@@ -302,11 +307,15 @@ impl AttemptFailure<'_> {
 }
 
 /// Prints the error in one line and escapes its control characters. Without an error, prints the
-/// timeout or the end of the stream.
+/// timeout or the end of the stream, after the [place](crate::Classify::place) of the request if the
+/// classifier knows it.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_cause(f)?;
         let Some(verdict) = self.verdict else { return Ok(()) };
+        if verdict.is_not_wanted() {
+            f.write_str(" (asked for no retry)")?;
+        }
         match (verdict.hint(), verdict.floor()) {
             (Some(hint), _) => write!(f, " (asked to wait {hint:.1?})"),
             (None, Some(floor)) => write!(f, " (waiting at least {floor:.1?})"),

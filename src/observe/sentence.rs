@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{IN_DOUBT, StopReason};
+use crate::policy::{IN_DOUBT, NOT_WANTED, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -99,14 +99,13 @@ impl Event<'_> {
         write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
+        let words = reason.in_words(failure.verdict, failure.cut);
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,
             (None, Some(no_room), _) => write!(f, ", {no_room}")?,
             (None, None, Some(too_long)) => write!(f, ", {too_long}")?,
             _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
-            _ if !reason.is_evident(failure.cut) => {
-                write!(f, ", {}", reason.in_words(failure.verdict, failure.cut))?;
-            }
+            _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
         }
         if in_doubt && reason.hides_doubt() {
@@ -117,8 +116,8 @@ impl Event<'_> {
         if has_cause {
             f.write_str(": ")?;
             let is_floor = failure.verdict.is_some_and(|verdict| verdict.floor().is_some());
-            // Nothing waits any more, or the wait stands above.
-            if is_floor || is_told {
+            // Nothing waits any more, or the words above have said it.
+            if is_floor || is_told || words == NOT_WANTED {
                 failure.fmt_cause(f)?;
             } else {
                 fmt::Display::fmt(&failure, f)?;

@@ -54,6 +54,9 @@ pub enum StopReason {
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";
 
+/// The words for a request that the upstream does not want again.
+pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
+
 impl StopReason {
     /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
     /// could begin before it.
@@ -134,6 +137,7 @@ impl StopReason {
     pub(crate) fn in_words(self, verdict: Option<Verdict>, cut: Option<Cut>) -> &'static str {
         match self {
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
+            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_wanted()) => NOT_WANTED,
             Self::Fatal => "the error is final",
             Self::Unclassified if verdict.is_some() => {
                 "the classifier has no opinion on a cut attempt (add one with `cut_is`)"

@@ -120,4 +120,8 @@ impl<E, C: Classify<E>> Classify<Error<E>> for ClassifyOperation<C> {
             Error::Elapsed(_) => Some(Cow::Borrowed("timeout")),
         }
     }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.0.place()
+    }
 }

@@ -37,6 +37,8 @@ pub(super) enum Flag {
     Idempotent = 1 << 9,
     /// The request was surely never sent.
     NotSent = 1 << 10,
+    /// The upstream asked for no retry.
+    NotWanted = 1 << 11,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

@@ -164,6 +164,24 @@ impl Verdict {
         self.with(Flag::Idempotent, true)
     }
 
+    /// States that the upstream asked for no retry, such as by a negative pushback of gRPC. Forbids sending
+    /// the request again and keeps the rest of the verdict.
+    ///
+    /// The log and the messages then print "the upstream asks for no retry" and not "the error is final". A
+    /// request in [doubt](crate::GaveUp::is_in_doubt) stays in doubt. Equal verdicts may differ in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::Verdict;
+    ///
+    /// let stop = Verdict::overloaded().idempotent().not_wanted();
+    /// assert!(!stop.is_again());
+    /// ```
+    pub const fn not_wanted(self) -> Self {
+        self.not_again().with(Flag::NotWanted, true)
+    }
+
     /// States that the request was surely never sent, such as after a refused connection, and keeps the
     /// rest of the verdict.
     ///
@@ -218,6 +236,11 @@ impl Verdict {
     #[must_use]
     pub const fn is_not_sent(&self) -> bool {
         self.answers.is(Flag::NotSent)
+    }
+
+    /// Returns whether the upstream asked for no retry.
+    pub(crate) const fn is_not_wanted(&self) -> bool {
+        self.answers.is(Flag::NotWanted)
     }
 
     /// Returns whether the caller's own usage limit caused a throttling.

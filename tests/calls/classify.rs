@@ -1,15 +1,19 @@
 //! `Verdict` and `Classify`: closures, composition, cut attempts, and classifiers without an
 //! opinion.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::breaker::State;
 use resile::classify::{Always, ClassifyExt, Cut};
-use resile::observe::Event;
+use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
-use resile::{Breaker, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use resile::timeout::{self, ClassifyOperation};
+use resile::{
+    Backoff, Breaker, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 
 use super::decide::verdicts;
 use super::script::{Down, Script, Step, clock, drive};
@@ -142,6 +146,57 @@ fn a_cut_without_an_opinion_ends_the_call_and_names_the_remedy() {
         &format!("web: gave up after 1 of 3 attempts, {words}: did not finish within 1s")
     );
     assert_eq!(upstream.breaker().unwrap().state(), State::Open);
+}
+
+/// A classifier that is made for one request.
+struct Order;
+
+impl Classify<Down> for Order {
+    fn classify(&self, _: &Down) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        Some("POST /orders\n".into())
+    }
+}
+
+/// An error has its own words, and a cut attempt has no error that names its place.
+#[test]
+fn the_line_of_a_cut_attempt_names_the_place_of_its_request() {
+    let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
+    let upstream = Upstream::new("web").with_timer(timer.clone());
+    let policy = RetryPolicy::new()
+        .with_attempt_timeout(Duration::from_secs(1))
+        .with_backoff(Backoff::none())
+        .with_classifier(Order);
+    let events = std::cell::RefCell::new(Vec::new());
+    let observer = |event: &Event<'_>| {
+        if let EventKind::GaveUp { failure, .. } | EventKind::Waiting { failure, .. } = &event.kind
+        {
+            events.borrow_mut().push(failure.to_string());
+        }
+    };
+    let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&observer));
+    let _ = drive(call, &timer).unwrap_err();
+    assert_eq!(events.into_inner(), ["down, 1", "POST /orders\\n: did not finish within 1s"]);
+}
+
+#[test]
+fn what_contains_a_classifier_knows_its_place_too() {
+    fn place(classifier: &dyn Classify<Down>) -> Option<String> {
+        classifier.place().map(Cow::into_owned)
+    }
+    let none = |_: &Down| true;
+    let known = Some("POST /orders\n".to_owned());
+    assert_eq!(place(&none), None);
+    assert_eq!(place(&(none, Order)), known);
+    assert_eq!(place(&(Order, none)), known);
+    assert_eq!(place(&Arc::new(Order)), known);
+    assert_eq!(place(&(&Order as &dyn Classify<Down>)), known);
+    assert_eq!(place(&Order.cut_is(Verdict::transient())), known);
+    let operation: &dyn Classify<timeout::Error<Down>> = &ClassifyOperation(Order);
+    assert_eq!(operation.place().map(Cow::into_owned), known);
 }
 
 proptest! {

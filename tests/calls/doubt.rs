@@ -121,6 +121,22 @@ proptest! {
 }
 
 /// The statement of a classifier goes along with its verdict, also to an outer call.
+/// The statement of the upstream forbids a repetition and decides the words, but nothing else.
+#[test]
+fn a_request_that_the_upstream_does_not_want_says_so_unless_it_is_in_doubt() {
+    let stop = Verdict::overloaded().not_wanted();
+    assert_eq!(stop, Verdict::overloaded().not_again());
+    for (verdict, words) in [
+        (stop.idempotent(), "the upstream asks for no retry"),
+        (stop.with_health(Health::Healthy), "the upstream asks for no retry"),
+        (stop, WORDS),
+    ] {
+        let gave_up = fails(&[Some(verdict), None]);
+        assert_eq!(gave_up.to_string(), format!("gave up after 1 attempt, {words}"));
+        assert_eq!(gave_up.is_in_doubt(), words == WORDS);
+    }
+}
+
 #[test]
 fn the_classifiers_of_the_crate_know_what_is_idempotent() {
     use resile::{http, io};

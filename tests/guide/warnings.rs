@@ -83,6 +83,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
+    fails(TWICE.with_classifier(then(Some(Verdict::fatal().not_wanted())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
     is_dropped().await;
     fails(TWICE.with_classifier(then(None))).await;

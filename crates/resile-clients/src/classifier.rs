@@ -68,6 +68,12 @@ impl Classifier {
         Self { idempotency: Idempotency::NotIdempotent }
     }
 
+    /// Returns whether requests count as idempotent.
+    #[must_use]
+    pub const fn is_idempotent(&self) -> bool {
+        matches!(self.idempotency, Idempotency::Idempotent)
+    }
+
     /// Returns the verdict on an error of a client. An unknown code has none.
     #[must_use]
     pub fn verdict<E: ?Sized>(&self, error: &E) -> Option<Verdict>

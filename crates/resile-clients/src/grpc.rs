@@ -25,7 +25,8 @@ pub enum Pushback {
     /// The server asks for a retry after this wait.
     After(Duration),
     /// The server asks for no retry: the value is negative or not a number. A call ends as
-    /// [`Fatal`](resile::StopReason::Fatal) then, also if the request is idempotent.
+    /// [`Fatal`](resile::StopReason::Fatal) then, also if the request is idempotent, and its words
+    /// [say it](Verdict::not_wanted).
     Stop,
 }
 
@@ -70,7 +71,7 @@ pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<V
     let rule = rule(code)?;
     Some(match pushback {
         Pushback::None => rule.verdict(idempotency),
-        Pushback::Stop => never(Overload).verdict(idempotency),
+        Pushback::Stop => never(Overload).verdict(idempotency).not_wanted(),
         Pushback::After(wait) => {
             let again = if rule.is_always() { rule } else { if_idempotent(Overload) };
             again.with(Overload).verdict(idempotency).after(wait)

@@ -134,7 +134,7 @@ where
             }
         };
         let once = judged.verdict.filter(Verdict::is_again).and_then(|_| this.check.once());
-        Poll::Ready(Err(Failed::new(answer, judged).once(once)))
+        Poll::Ready(Err(Failed::new(answer, judged).at(this.rule.place()).once(once)))
     }
 }
 

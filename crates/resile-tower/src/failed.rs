@@ -30,8 +30,14 @@ pub struct Failed<T> {
 
 impl<T> Failed<T> {
     pub(crate) fn new(answer: Option<T>, judged: Judged) -> Self {
-        let Judged { error, verdict, error_type, place } = judged;
-        Self { answer, error, verdict, error_type, place, once: None }
+        let Judged { error, verdict, error_type } = judged;
+        Self { answer, error, verdict, error_type, place: None, once: None }
+    }
+
+    /// Adds the place that the request went to.
+    pub(crate) fn at(mut self, place: Option<String>) -> Self {
+        self.place = place;
+        self
     }
 
     /// Adds that the request cannot be made again, and why.

@@ -2,6 +2,9 @@
 
 #[cfg(feature = "tonic-0_14")]
 mod answer;
+mod code;
+#[cfg(feature = "tonic-0_14")]
+mod lent;
 mod retry_info;
 mod status;
 
@@ -18,8 +21,10 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 
 #[cfg(feature = "tonic-0_14")]
 pub use self::answer::answer_to_error;
+use self::code::code_of;
 use self::retry_info::retry_info;
 use self::status::Status;
+use crate::below::call_below;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
 use crate::http::place::Place;
@@ -35,11 +40,15 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// committed then, and a status in the trailers is for the caller (gRPC A6). Without both, the status of
 /// HTTP counts, such as the 503 of a proxy.
 ///
+/// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
+/// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
+/// `UNKNOWN` otherwise.
+///
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
 ///
-/// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. An attempt
-/// that was cut has no such words.
+/// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. So do those
+/// of an attempt that was cut.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
 /// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
@@ -124,19 +133,27 @@ impl<B> SealedJudge<Request<B>> for Grpc {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        let judged = match answer.headers().get("grpc-status") {
-            Some(status) => self.judged_status(status, answer.headers())?,
-            None => judged_answer(self.classifier, answer.status(), answer.headers())?,
-        };
-        Some(judged.at(&self.place))
+        match answer.headers().get("grpc-status") {
+            Some(status) => self.judged_status(status, answer.headers()),
+            None => judged_answer(self.classifier, answer.status(), answer.headers()),
+        }
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
+        let error: BoxError = error.into();
+        if call_below(&*error).is_some() {
+            return judged_error(self.classifier, error, is_sent);
+        }
+        let (error, word) = code_of(error);
+        Judged { error_type: Some(word.into()), ..judged_error(self.classifier, error, is_sent) }
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.classifier.unanswered())
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.place.to_string())
     }
 
     fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {

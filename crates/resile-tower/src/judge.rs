@@ -85,8 +85,6 @@ pub struct Judged {
     pub(crate) error: BoxError,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) error_type: Option<Cow<'static, str>>,
-    /// The place that the request went to, in words.
-    pub(crate) place: Option<String>,
 }
 
 impl Judged {
@@ -95,14 +93,7 @@ impl Judged {
         verdict: Option<Verdict>,
         error_type: Option<Cow<'static, str>>,
     ) -> Self {
-        Self { error, verdict, error_type, place: None }
-    }
-
-    /// Adds the place that the request went to.
-    #[cfg(feature = "http")]
-    pub(crate) fn at(mut self, place: &crate::http::place::Place) -> Self {
-        self.place = Some(place.to_string());
-        self
+        Self { error, verdict, error_type }
     }
 }
 
@@ -140,6 +131,11 @@ mod sealed {
 
         /// Returns the verdict on an attempt that was cut.
         fn cut(&self, cut: Cut) -> Option<Verdict>;
+
+        /// Returns the place that the request goes to, in words.
+        fn place(&self) -> Option<String> {
+            None
+        }
 
         /// Gives the last answer of a call the end of the call, if the answer has room for it.
         fn note(answer: &mut T, gave_up: GaveUp<Boxed>) {

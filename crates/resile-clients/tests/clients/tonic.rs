@@ -57,6 +57,7 @@ fn a_classifier_says_what_the_function_says_and_has_an_opinion_on_cuts() {
             assert_eq!(over.classify(&(status,)), verdict, "{number}");
         }
         let is_again = idempotency == Idempotent;
+        assert_eq!(classifier.is_idempotent(), is_again);
         for cut in [Cut::Deadline, Cut::AttemptTimeout(Duration::from_secs(1))] {
             let verdict = Classify::<Status>::classify_cut(&classifier, cut).unwrap();
             assert_eq!((verdict.is_again(), verdict.health()), (is_again, FAILING));
@@ -131,15 +132,21 @@ fn a_read_may_come_again_after_a_deadline_if_a_classifier_says_so() {
 #[tokio::test]
 async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
     for code in [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded] {
-        for (classifier, in_doubt) in
-            [(Classifier::idempotent(), false), (Classifier::non_idempotent(), true)]
-        {
+        for (classifier, in_doubt, words) in [
+            (Classifier::idempotent(), false, "the upstream asks for no retry"),
+            (
+                Classifier::non_idempotent(),
+                true,
+                "the request may have been executed and must not be sent again",
+            ),
+        ] {
             let policy = RetryPolicy::new().with_classifier(classifier);
             let op = |_| std::future::ready(Err::<(), _>(with_pushback(code, "-1")));
             let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
             let gave_up = retry(op, policy, Never).on(&upstream).await.unwrap_err();
             assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
             assert_eq!(gave_up.is_in_doubt(), in_doubt, "{code:?}: {gave_up}");
+            assert_eq!(gave_up.to_string(), format!("bank: gave up after 1 attempt, {words}"));
             assert_eq!(gave_up.verdict().unwrap().health(), Health::Throttling);
         }
     }

@@ -68,13 +68,7 @@ impl fmt::Display for Status {
             (Some(code), None) => write!(f, "grpc-status {code}")?,
             (None, None) => f.write_str("no grpc-status")?,
         }
-        if !self.message.is_empty() {
-            write!(f, ": {}", self.message)?;
-        }
-        match self.pushback {
-            Pushback::Stop => f.write_str(" (the server asks for no retry)"),
-            Pushback::None | Pushback::After(_) => Ok(()),
-        }
+        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
     }
 }
 
@@ -95,21 +89,6 @@ mod tests {
             headers.insert("grpc-message", HeaderValue::from_static("down"));
             let status = Status::read(&HeaderValue::from_static(status), &headers);
             assert_eq!((status.to_string().as_str(), &*status.error_type()), (words, word));
-        }
-    }
-
-    #[test]
-    fn a_status_says_that_the_server_asks_for_no_retry() {
-        let status = HeaderValue::from_static("14");
-        for (pushback, words) in [
-            ("-1", "UNAVAILABLE: down (the server asks for no retry)"),
-            ("soon", "UNAVAILABLE: down (the server asks for no retry)"),
-            ("250", "UNAVAILABLE: down"),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert("grpc-message", HeaderValue::from_static("down"));
-            headers.insert(Pushback::NAME, HeaderValue::from_static(pushback));
-            assert_eq!(Status::read(&status, &headers).to_string(), words);
         }
     }
 
@@ -136,7 +115,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What is encoded is read again, and any other value is read too.
+        /// A message is read as it was before its encoding, and any other value is read too.
         #[test]
         fn each_message_is_read(text in ".{0,20}", bytes: Vec<u8>) {
             let digits = b"0123456789ABCDEF";

@@ -31,7 +31,8 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
 ///
-/// The words of a failure begin with the method and the path of the request, without its query.
+/// The words of a failure begin with the method and the path of the request, without its query. So do
+/// those of an attempt that was cut.
 ///
 /// The limits in the headers of each answer are passed to the [quota](resile::quota) of the upstream.
 ///
@@ -71,16 +72,19 @@ impl<B> SealedJudge<Request<B>> for Http {
 
 impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for HttpRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
-        let judged = judged_answer(self.classifier, answer.status(), answer.headers())?;
-        Some(judged.at(&self.place))
+        judged_answer(self.classifier, answer.status(), answer.headers())
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {
-        judged_error(self.classifier, error.into(), is_sent).at(&self.place)
+        judged_error(self.classifier, error.into(), is_sent)
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.classifier.unanswered())
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(self.place.to_string())
     }
 
     fn note(answer: &mut Response<B>, gave_up: GaveUp<Boxed>) {
@@ -101,8 +105,11 @@ pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
     #[cfg(feature = "grpc")]
     let set = set.or_else(|| {
         let clients = extensions.get::<resile_clients::Classifier>()?;
-        let is_idempotent = clients.unanswered().is_again();
-        Some(if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() })
+        Some(if clients.is_idempotent() {
+            Classifier::idempotent()
+        } else {
+            Classifier::non_idempotent()
+        })
     });
     set
 }

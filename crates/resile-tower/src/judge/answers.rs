@@ -52,6 +52,10 @@ where
         self.errors.cut(cut)
     }
 
+    fn place(&self) -> Option<String> {
+        self.errors.place()
+    }
+
     fn note(answer: &mut T, gave_up: GaveUp<Boxed>) {
         L::note(answer, gave_up);
     }

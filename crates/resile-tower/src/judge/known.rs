@@ -33,6 +33,10 @@ impl<T, E, L: Rule<T, E>, H: Check> Classify<Failed<T>> for Known<L, H, E> {
     fn error_type<'e>(&self, failed: &'e Failed<T>) -> Option<Cow<'e, str>> {
         failed.error_type()
     }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.rule.place().map(Cow::Owned)
+    }
 }
 
 impl<L: Clone, H: Clone, E> Clone for Known<L, H, E> {

@@ -1,17 +1,21 @@
 //! `RetryLayer::grpc`: the status and the pushback of the server.
 
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Request, Response};
 use resile_tower::resile::http::Classifier;
-use resile_tower::resile::{Breaker, StopReason, Upstream};
+use resile_tower::resile::observe::{Event, EventKind, Observe};
+use resile_tower::resile::{Breaker, Classify, StopReason, Upstream};
 use resile_tower::resile_clients;
 use resile_tower::resile_clients::Idempotency::{self, Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::Pushback;
-use resile_tower::{RetryLayer, UpstreamLayer};
+use resile_tower::{BoxError, RetryLayer, UpstreamLayer};
 use tokio::time::Instant;
+use tonic::{ConnectError, Status, TimeoutExpired};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::retries::AT_ONCE;
@@ -107,6 +111,85 @@ async fn a_breaker_sees_the_status() {
     let answer = service.clone().oneshot(request()).await.unwrap();
     assert_eq!(answer.headers()["grpc-message"], "down");
     assert_eq!(service.oneshot(request()).await.unwrap_err().reason(), StopReason::Open);
+}
+
+/// Keeps the `error.type` and the line of each end of a call.
+struct Ends(Mutex<Vec<(String, String)>>);
+
+impl Ends {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Observe for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::GaveUp { error_type, .. } = event.kind {
+            self.0.lock().unwrap().push((error_type.to_owned(), event.to_string()));
+        }
+    }
+}
+
+/// The line of a read says it in place of the reason, and that of an order behind its status.
+#[tokio::test(start_paused = true)]
+async fn the_line_says_that_the_server_asks_for_no_retry() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    let channel = service_fn(async |_: Request<String>| {
+        let answer = Response::builder().header("grpc-status", "14").header("grpc-message", "down");
+        let answer = answer.header("grpc-retry-pushback-ms", "-1");
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    for (idempotency, line) in [
+        (Idempotent, "the upstream asks for no retry: /weather.Weather/Get: UNAVAILABLE: down"),
+        (
+            NotIdempotent,
+            "the request may have been executed and must not be sent again: \
+             /weather.Weather/Get: UNAVAILABLE: down (asked for no retry)",
+        ),
+    ] {
+        let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
+        service.oneshot(request()).await.unwrap();
+        let line = format!("weather: gave up after 1 of 4 attempts, {line}");
+        assert_eq!(ENDS.take()[0].1, line);
+    }
+}
+
+/// A call of the generated client has a status, and the layer below it has the error. Both have one word.
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_transport_has_the_word_of_its_status() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    fn refused() -> BoxError {
+        ConnectError(io::Error::from(ErrorKind::ConnectionRefused).into()).into()
+    }
+    let errors: [(fn() -> BoxError, _); 4] = [
+        (refused, "UNAVAILABLE"),
+        (|| TimeoutExpired(()).into(), "CANCELLED"),
+        (|| io::Error::from(ErrorKind::ConnectionReset).into(), "UNKNOWN"),
+        (|| Status::data_loss("the disk is broken").into(), "DATA_LOSS"),
+    ];
+    for (error, word) in errors {
+        let status = Status::from_error(error());
+        let clients = resile_clients::Classifier::idempotent();
+        assert_eq!(clients.error_type(&status).as_deref(), Some(word));
+
+        let channel =
+            service_fn(
+                move |_: Request<String>| async move { Err::<Response<()>, BoxError>(error()) },
+            );
+        let service = RetryLayer::grpc(AT_ONCE, Idempotent).on(&WEATHER).layer(channel);
+        let gave_up = service.oneshot(request()).await.unwrap_err();
+        assert_eq!(ENDS.take()[0].0, word);
+        // The error itself stays as it is.
+        let last = gave_up.into_last().unwrap().into_inner();
+        assert_eq!(last.to_string(), error().to_string());
+        assert_eq!(last.is::<ConnectError>(), error().is::<ConnectError>());
+    }
 }
 
 #[tokio::test(start_paused = true)]

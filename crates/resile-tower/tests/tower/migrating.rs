@@ -150,7 +150,7 @@ async fn the_call_and_the_middleware_send_as_often() {
     }
 }
 
-/// What does not change.
+/// The call sends a `GET` as often as `reqwest-retry` does.
 #[tokio::test]
 async fn a_get_is_sent_as_often() {
     for (steps, requests) in [

@@ -1,8 +1,10 @@
 //! The place that a request went to: in the words of its failures, and of its layer in the source.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use http::{Request, Response};
 use resile_tower::resile::Upstream;
@@ -68,6 +70,43 @@ async fn each_failure_names_the_place_of_its_request() {
             ("/store.Store/Order: UNAVAILABLE: down", grpc_line),
             ("POST /orders: 503 Service Unavailable", once_line),
             ("/store.Store/Order: UNAVAILABLE: down", rpc_line),
+        ]
+    );
+}
+
+/// A cut attempt has no error, but the layer knows its request.
+#[tokio::test(start_paused = true)]
+async fn a_cut_attempt_names_the_place_of_its_request() {
+    static ENDS: Ends = Ends::new();
+    static STORE: Upstream = Upstream::new("store").with_observer(&ENDS);
+    const SECOND: Duration = Duration::from_secs(1);
+    let stuck = service_fn(async |_: Request<String>| {
+        pending::<()>().await;
+        Ok::<_, Infallible>(Response::new(()))
+    });
+    let request = |path: &str| Request::post(path).body(String::new()).unwrap();
+    let policy = AT_ONCE.with_attempt_timeout(SECOND);
+    let late = AT_ONCE.with_total_timeout(SECOND);
+
+    let http = RetryLayer::http(policy).on(&STORE).layer(stuck);
+    let _ = http.oneshot(request("/orders?token=secret")).await;
+    let http = RetryLayer::http(late).judging(|_: &Response<()>| None).on(&STORE).layer(stuck);
+    let _ = http.oneshot(request("/late")).await;
+    let grpc = RetryLayer::grpc(policy, NotIdempotent).on(&STORE).layer(stuck);
+    let _ = grpc.oneshot(request("/store.Store/Order")).await;
+    let once = UpstreamLayer::http(&STORE).with_attempt_timeout(SECOND).layer(stuck);
+    let _ = once.oneshot(request("/orders")).await;
+    let plain = RetryLayer::new(policy).on(&STORE).layer(stuck);
+    let _ = plain.oneshot(request("/orders")).await;
+    let seen: Vec<_> = ENDS.take().into_iter().map(|(words, _)| words).collect();
+    assert_eq!(
+        seen,
+        [
+            "POST /orders: did not finish within 1s",
+            "POST /late: did not finish before the deadline of the call",
+            "/store.Store/Order: did not finish within 1s",
+            "POST /orders: did not finish within 1s",
+            "did not finish within 1s", // nobody knows a place
         ]
     );
 }
