@@ -182,15 +182,15 @@ fn wait(prover: &mut Prover<'_>) {
         let is_within =
             start.clone().lt(ends_at.clone()).and(ends_at.clone().le(released_at.clone()));
         let is_within = it.decide(runs.clone().and(is_within));
-        let last =
+        let goes_until =
             if is_within { ends_at.clone().minus(Term::Int(1)) } else { released_at.clone() };
-        let left = last.minus(start.clone());
+        let left = goes_until.minus(start.clone());
         // A new call first draws its place in the whole release.
         let draws_place = is_within && is_new;
         let (place, drawn) = drawn.split_at(usize::from(draws_place).min(drawn.len()));
-        let is_whole = place.first().map_or(Term::Bool(!draws_place), |(least, most, _)| {
+        let is_whole = place.first().map_or(Term::Bool(!draws_place), |(low, high, _)| {
             let places = released_at.clone().minus(start.clone());
-            least.clone().is(Term::Int(0)).and(most.clone().plus(Term::Int(1)).is(places))
+            low.clone().is(Term::Int(0)).and(high.clone().plus(Term::Int(1)).is(places))
         });
         let place = place.first().map(|(_, _, place)| start.clone().plus(place.clone()));
         let is_behind = place.clone().map_or(Term::Bool(false), |place| ends_at.clone().le(place));
@@ -204,10 +204,10 @@ fn wait(prover: &mut Prover<'_>) {
                     let is_last = Term::Bool(is_within).and(left.is(Term::Int(0)));
                     runs.negated().or(ended.clone()).or(is_last)
                 }
-                Some((least, most, drawn)) => least
+                Some((low, high, drawn)) => low
                     .clone()
                     .is(Term::Int(0))
-                    .and(most.clone().plus(Term::Int(1)).is(left))
+                    .and(high.clone().plus(Term::Int(1)).is(left))
                     .and(drawn.clone().le(turn)),
             };
             return vec![
@@ -222,12 +222,12 @@ fn wait(prover: &mut Prover<'_>) {
         let asks_at = now.clone().plus(delay.clone());
         let stays = match drawn {
             [] => is_behind.clone().and(place.unwrap_or(Term::Int(0)).is(asks_at.clone())),
-            [(least, most, drawn)] => {
-                let whole = least.clone().is(Term::Int(0)).and(most.clone().is(turn.min(left)));
+            [(low, high, drawn)] => {
+                let whole = low.clone().is(Term::Int(0)).and(high.clone().is(turn.min(left)));
                 held.clone().and(whole).and(before.clone().plus(drawn.clone()).is(asks_at.clone()))
             }
-            [(_, _, first), (least, most, second)] => {
-                let whole = least.clone().is(Term::Int(0)).and(most.clone().is(turn.clone()));
+            [(_, _, first), (low, high, second)] => {
+                let whole = low.clone().is(Term::Int(0)).and(high.clone().is(turn.clone()));
                 let half = turn.clone().quotient(Term::Int(2));
                 let exact = half.plus(second.clone()).max(Term::Int(1)).min(left);
                 turn.lt(first.clone()).and(whole).and(delay.clone().is(exact))
