@@ -18,8 +18,8 @@ use std::time::Duration;
 /// times its longest hint. During the release a waiting call asks about sixteen times whether it
 /// may go. Each answer is random, so the calls leave evenly over the rest of the release. A call
 /// that arrives during the release does the same. A call whose deadline comes before the end of the
-/// release draws its place when it first asks: behind its deadline it ends at once, and otherwise it
-/// leaves before its deadline.
+/// release draws its place when it first asks, or when its attempt before has failed: behind its deadline it
+/// ends at once, and otherwise it leaves before its deadline.
 ///
 /// The program `lab/storm` models a fleet at a rate limit: 100 processes with 100 agents each, and
 /// hints of one second. With a cooldown, 100 calls cost 17 refusals. With the hint alone, 100 calls
@@ -168,6 +168,19 @@ impl Cooldown {
         draw: impl FnMut(RangeInclusive<u64>) -> u64,
     ) -> Option<Duration> {
         self.gate.wait(now, ends_at, is_new, draw)
+    }
+
+    /// Returns the time at which a call may go, if it will ask at `at` for the first time and ends at
+    /// `ends_at`, during the hold or its release. The call is then not new any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn place(
+        &self,
+        at: u64,
+        ends_at: u64,
+        draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<u64> {
+        self.gate.place(at, ends_at, draw)
     }
 }
 

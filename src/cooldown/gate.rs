@@ -190,6 +190,25 @@ impl Gate {
         Some(Duration::from_nanos((turn / 2 + draw(0..=turn)).clamp(1, left)))
     }
 
+    /// Returns the time at which a call may go, if the call will ask at `at` for the first time and ends at
+    /// `ends_at`, during the hold or its release. The place in the release is drawn, so the call is not
+    /// new any more. With `None` nothing is drawn.
+    pub(super) fn place(
+        &self,
+        at: u64,
+        ends_at: u64,
+        mut draw: impl FnMut(RangeInclusive<u64>) -> u64,
+    ) -> Option<u64> {
+        // Acquire as in `wait`.
+        let until = self.until.load(Ordering::Acquire);
+        let (start, released_at) = (until.max(at), until.saturating_add(self.spread(until)));
+        if until == 0 || released_at <= at || released_at < ends_at {
+            return None;
+        }
+        let place = if ends_at <= start { 0 } else { draw(0..=released_at - start - 1) };
+        Some(start.saturating_add(place))
+    }
+
     /// Saves the next caller a reading of the clock, but fails if a hold was added meanwhile.
     fn clear(&self, until: u64) {
         let _ = self.until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);

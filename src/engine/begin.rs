@@ -229,7 +229,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
 
     /// Notes that a part refuses the attempt or makes it wait.
     #[cold]
-    fn refused(&mut self, by: Refuser, reason: StopReason) {
+    pub(super) fn refused(&mut self, by: Refuser, reason: StopReason) {
         // A cooldown that goes on may hold the same attempt several times. It waits once.
         let is_new = by != Refuser::Cooldown || self.guard.progress.refuser() != Some(by);
         self.guard.progress.set_refuser(Some(by));

@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::error::{Facts, Inner};
-use crate::observe::{AttemptFailure, EventKind, TooLong};
+use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
@@ -53,8 +53,8 @@ where
         self.close_with(Ending { cut, retry_after, wait, ..Ending::new(reason, verdict) })
     }
 
-    /// Closes the call after a failure, because the delay of the next attempt is longer than the time
-    /// left.
+    /// Closes the call after a failure, because the `wait` for the next attempt is longer than the time
+    /// left. `held_by` is the part that makes it so long.
     #[cold]
     #[inline(never)]
     pub(super) fn close_late(
@@ -62,10 +62,11 @@ where
         classified: Classified,
         retry_after: Option<Duration>,
         wait: Duration,
+        held_by: Option<HeldBy>,
     ) -> GaveUp<E> {
         let Classified { verdict, cut, .. } = classified;
         let ending = Ending::new(StopReason::Deadline, verdict);
-        self.close_with(Ending { cut, retry_after, wait, ..ending })
+        self.close_with(Ending { cut, retry_after, wait, held_by, ..ending })
     }
 
     /// Closes the call for a reason other than a failure, at any time.

@@ -8,10 +8,10 @@ use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
 use crate::error::GaveUp;
-use crate::observe::EventKind;
+use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Endpoint, TargetFor};
+use crate::upstream::{Endpoint, Refuser, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
 // The way of a failed attempt: classified, reported, decided, paid, and delayed or closed.
@@ -187,7 +187,14 @@ where
             Decision::Retry(delay) => delay,
         };
         if failed.is_over_after(delay) {
-            return Err(self.close_late(classified(), hint, delay));
+            return Err(self.close_late(classified(), hint, delay, None));
+        }
+        if !X::ALONE {
+            let ends_at = self.ends_at();
+            if let Some(wait) = self.engine.is_held_beyond(elapsed, delay, ends_at) {
+                let held_by = Some(HeldBy::Cooldown);
+                return Err(self.close_late(classified(), Some(wait), wait, held_by));
+            }
         }
         if self.token.is_cancelled() {
             return Err(self.close_failed(StopReason::Cancelled, classified(), hint));
@@ -290,6 +297,20 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             let now = self.started.saturating_add(elapsed);
             self.until.set(Until::Delay(now.saturating_add(self.delay)));
         }
+    }
+
+    /// Returns the wait of the next attempt if the cooldown lets it go only at the end of the call or later.
+    /// An attempt that may go before keeps its place.
+    #[inline]
+    fn is_held_beyond(&mut self, elapsed: u64, delay: Duration, ends_at: u64) -> Option<Duration> {
+        if ends_at == NO_LIMIT {
+            return None;
+        }
+        // The clock runs, because the call has an end.
+        let now = self.started.saturating_add(elapsed);
+        let place = self.guard.place(now.saturating_add(nanos(delay)), ends_at)?;
+        self.refused(Refuser::Cooldown, StopReason::Deadline);
+        (place >= ends_at).then(|| Duration::from_nanos(place.saturating_sub(now)))
     }
 
     /// Pays for the next attempt. The error is the reason to end the call, and for an open breaker the

@@ -149,6 +149,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
+    /// Returns the time at which the cooldown lets the next attempt go, if the call asks at `at` and ends at
+    /// `ends_at`, during the hold or its release. The place in the release is drawn here.
+    pub(crate) fn place(&self, at: u64, ends_at: u64) -> Option<u64> {
+        let cooldown = self.target.parts()?.cooldown.as_ref().filter(|it| !it.is_free())?;
+        if lending::is_within_any() {
+            return None; // the attempt around the call may have been admitted
+        }
+        let owned = Owned(&self.target);
+        cooldown.place(at, ends_at, |range| owned.draw_within(range))
+    }
+
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;

@@ -165,6 +165,32 @@ async fn no_call_waits_in_a_release_for_its_deadline() {
     }
 }
 
+/// The deadlines come within the hold or within its release, and the first attempt is throttled itself. The call
+/// then knows its place at once, so it never waits out the hold and ends without a further attempt.
+#[tokio::test(start_paused = true)]
+async fn a_throttled_call_does_not_wait_for_a_place_behind_its_deadline() {
+    for (total, share) in [(39, 0), (41, 40), (46, 240), (49, 360), (51, 400)] {
+        let (mut left, mut ended) = (0, 0);
+        for seed in 0..400 {
+            let upstream = Upstream::new("held").with_cooldown(Cooldown::new()).with_seed(seed);
+            let began = Instant::now();
+            let op = async |attempt: Attempt| if attempt.is_first() { Err(40) } else { Ok(()) };
+            let policy = policy().with_attempts(2).with_total_timeout(total * SECOND);
+            match retry(op, policy, Never).on(&upstream).await {
+                Ok(()) => left += 1,
+                Err(gave_up) => {
+                    let end = (gave_up.reason(), gave_up.attempts(), began.elapsed());
+                    assert_eq!(end, (StopReason::Deadline, 1, Duration::ZERO), "{gave_up}");
+                    assert!(gave_up.retry_after().unwrap() >= 40 * SECOND);
+                    ended += 1;
+                }
+            }
+        }
+        assert!((share - 40..=share + 40).contains(&left), "{left} of 400 within {total} s");
+        assert_eq!(left + ended, 400);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hold_counts_against_the_deadline() {
     let (upstream, policy) = (exact(), policy().with_total_timeout(10 * SECOND));
