@@ -39,7 +39,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 /// The least number of members with calls whose votes count.
 pub(super) const QUORUM: u64 = 3;
 
-/// What operators are told of a count.
+/// Says what operators are told of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     /// The votes are those of before.
