@@ -50,6 +50,8 @@ pub(crate) struct Lease {
 pub(crate) struct Hold {
     pub(crate) began: i64,
     pub(crate) ends: i64,
+    /// The member that set the end.
+    pub(crate) by: Option<String>,
 }
 
 /// The version of the stored form.
@@ -115,7 +117,12 @@ impl Upstream {
         match part {
             "cooldown" => {
                 let times = fields.number("s").zip(fields.number("u"));
-                let hold = times.map(|(s, u)| Hold { began: s - fields.now, ends: u - fields.now });
+                let by = fields.fields.get("i").filter(|id| !id.is_empty());
+                let hold = times.map(|(s, u)| Hold {
+                    began: s - fields.now,
+                    ends: u - fields.now,
+                    by: by.cloned(),
+                });
                 self.hold = hold.filter(|hold| hold.ends > 0);
             }
             "votes" => self.votes.extend(fields.of_members().filter_map(|(member, words)| {

@@ -111,11 +111,8 @@ impl Notices {
     /// Returns the time at which a state has lasted.
     pub(super) fn changes_at(&self) -> Option<Duration> {
         let Self { state, partial, members } = self;
-        let times = [
-            state.lasts_at(LASTING),
-            partial.lasts_at(LASTING),
-            members.lasts_at(SETTLING),
-        ];
+        let times =
+            [state.lasts_at(LASTING), partial.lasts_at(LASTING), members.lasts_at(SETTLING)];
         times.into_iter().flatten().min()
     }
 }

@@ -89,13 +89,15 @@ async fn the_rows_of_top_are_the_snapshots_of_the_members() {
     }
     let hold = upstream.hold.as_ref().unwrap();
     assert!(hold.began <= 0 && (20_000_000..30_000_001).contains(&hold.ends), "{hold:?}");
+    assert_eq!(hold.by.as_deref(), Some(crew[0].member.id()));
     assert_eq!(upstream.votes.len(), 2);
 
     let text = table::of(&view);
     println!("{text}");
     assert!(text.starts_with("shared  2 members\n  held for 2"), "{text}");
     for id in ids {
-        assert_eq!(text.matches(id).count(), 3, "two leases and a vote: {text}");
+        let holds = usize::from(id == crew[0].member.id());
+        assert_eq!(text.matches(id).count(), 3 + holds, "two leases, a vote, a hold: {text}");
     }
     assert!(!text.contains(other.member.id()));
 }
