@@ -99,9 +99,11 @@ impl Upstream {
                 read.cmd("GET").arg(key);
                 let (time, text): (_, Option<String>) = read.query(connection)?;
                 self.probe = text.and_then(|text| {
-                    let mut words = text.splitn(3, ' ').skip(1);
-                    let ends = words.next()?.parse::<i64>().ok()? - now(time);
-                    words.next().filter(|_| ends > 0).map(|member| (member.to_owned(), ends))
+                    // The time, the end, three more numbers and the member, if there is one.
+                    let words: Vec<_> = text.splitn(6, ' ').collect();
+                    let &[_, ends, .., member] = &words[..] else { return None };
+                    let ends = ends.parse::<i64>().ok()? - now(time);
+                    (ends > 0 && !member.is_empty()).then(|| (member.to_owned(), ends))
                 });
             }
             _ => {
