@@ -173,7 +173,7 @@ impl Cell {
     }
 
     /// Returns whether the store may have tokens for a budget that is spent here. A process holds the
-    /// tokens of its next retry only, and gets others with the next answer.
+    /// tokens of its next retries only, and gets others with the next answer.
     pub(crate) fn may_have_tokens(&self) -> bool {
         self.is_shared() && self.may_have_tokens.load(Ordering::Relaxed)
     }
