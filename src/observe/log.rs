@@ -10,7 +10,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators |
+/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known:
 ///
@@ -245,6 +245,10 @@ mod write {
             EventKind::Waiting { failure, .. } | EventKind::GaveUp { failure, .. }
                 if failure.is_refusal || failure.is_cancelled =>
             {
+                Level::DEBUG
+            }
+            // The store of the fleet has a line that names the process.
+            EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
                 Level::DEBUG
             }
             EventKind::Waiting { .. }

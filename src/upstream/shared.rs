@@ -157,7 +157,13 @@ impl<M: Timer> Shared<'_, M> {
     /// the remaining time.
     pub fn hold_as(&self, hold: Hold) {
         if let Some(cooldown) = self.upstream.cooldown() {
-            cooldown.join(self.upstream.now(), hold);
+            let now = self.upstream.now();
+            let rest = || cooldown.remaining(now);
+            let before = rest();
+            cooldown.join(now, hold);
+            if let Some(rest) = rest().filter(|rest| Some(*rest) > before) {
+                self.upstream.parts.fleet.joins_hold(now.saturating_add(nanos(rest)));
+            }
         }
     }
 }

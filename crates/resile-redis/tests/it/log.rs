@@ -195,6 +195,10 @@ async fn a_hold_of_another_process_is_told_once_with_its_length() {
     sleep(Duration::from_millis(500)).await;
     let told = || lines.with("fleet: cooldown");
     assert_eq!(told().len(), 1, "{:?}", told());
+    // A call that waits there does not say that this process was asked.
+    let call = crew[1].upstream.admit(resile::Never);
+    tokio::time::timeout(Duration::from_millis(10), call).await.unwrap_err();
+    assert_eq!(lines.with("WARN").len(), 1, "that of the process itself: {:?}", lines.with("WARN"));
     let line = "cooldown: all calls wait 3.0s, member web-1 was asked to";
     assert!(told()[0].contains(line) && told()[0].contains("by=\"web-1\""), "{:?}", told());
     assert!(crew[0].member.id().starts_with("web-1-"), "{}", crew[0].member.id());
