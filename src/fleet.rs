@@ -103,6 +103,8 @@ pub(crate) struct Cell {
     settles_at: AtomicU64,
     /// The end of the lease of the quota in nanoseconds.
     leased_until: AtomicU64,
+    /// The end of the latest hold of another member in nanoseconds, or 0.
+    joined_until: AtomicU64,
     /// True if the budget is leased and was not spent after the last answer of the store. Read as a
     /// hint, so it is no subject of a model and always the standard library's.
     may_have_tokens: AtomicBool,
@@ -121,6 +123,7 @@ impl Cell {
             answered_at: AtomicU64::new(NEVER),
             settles_at: AtomicU64::new(NEVER),
             leased_until: AtomicU64::new(0),
+            joined_until: AtomicU64::new(0),
             may_have_tokens: AtomicBool::new(false),
         }
     }
@@ -167,13 +170,23 @@ impl Cell {
                 || now >= self.leased_until.load(Ordering::Relaxed))
     }
 
+    /// Notes that another member has asked for a hold until `end`.
+    pub(crate) fn joins_hold(&self, end: u64) {
+        self.joined_until.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Returns whether another member has asked for the hold that ends at `end`.
+    pub(crate) fn has_joined(&self, end: u64) -> bool {
+        self.is_shared() && end <= self.joined_until.load(Ordering::Relaxed)
+    }
+
     /// Notes whether the store may have tokens for a budget that is spent here.
     pub(crate) fn note_tokens(&self, may_have: bool) {
         self.may_have_tokens.store(may_have, Ordering::Relaxed);
     }
 
     /// Returns whether the store may have tokens for a budget that is spent here. A process holds the
-    /// tokens of its next retry only, and gets others with the next answer.
+    /// tokens of its next retries only, and gets others with the next answer.
     pub(crate) fn may_have_tokens(&self) -> bool {
         self.is_shared() && self.may_have_tokens.load(Ordering::Relaxed)
     }

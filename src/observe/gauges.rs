@@ -29,9 +29,20 @@ pub struct Gauges {
     /// The status of an upstream that many processes share.
     #[cfg(feature = "fleet")]
     pub fleet: Option<Status>,
+    /// True while the cooldown holds calls because another process of the fleet was asked to.
+    #[cfg(feature = "fleet")]
+    pub is_hold_joined: bool,
 }
 
 impl Gauges {
+    /// Returns whether the hold of the cooldown is that of another process.
+    pub(super) const fn is_joined(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.is_hold_joined;
+        #[cfg(not(feature = "fleet"))]
+        false
+    }
+
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     /// Returns whether the cooldown holds all calls, and does not release them yet.
     pub(super) fn holds(&self) -> bool {

@@ -10,7 +10,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason |
+/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known:
 ///
@@ -245,6 +245,10 @@ mod write {
             {
                 Level::DEBUG
             }
+            // The store of the fleet has a line that names the process.
+            EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
+                Level::DEBUG
+            }
             EventKind::Waiting { .. }
             | EventKind::Limiting { .. }
             | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
@@ -259,6 +263,9 @@ mod write {
             // The crate of the store knows the reason, so it has the lines for operators.
             #[cfg(feature = "fleet")]
             EventKind::Fleet(_) => Level::DEBUG,
+            // All members hear of the same limit. The store lets one of them tell operators.
+            #[cfg(feature = "fleet")]
+            EventKind::Learned(finding) if finding.is_used && is_shared(event) => Level::DEBUG,
             EventKind::Learned(finding) if finding.is_lower() => match finding.by {
                 Evidence::Accepted => Level::INFO,
                 _ => Level::WARN,
@@ -285,6 +292,12 @@ mod write {
                 return None;
             }
         })
+    }
+
+    /// Returns whether the store of a fleet answers, so that the limits are those of all members.
+    #[cfg(feature = "fleet")]
+    fn is_shared(event: &Event<'_>) -> bool {
+        event.gauges.fleet.is_some_and(|fleet| fleet.state == crate::fleet::State::Shared)
     }
 
     /// Records the fields named by OpenTelemetry on the caller's span.

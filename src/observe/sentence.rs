@@ -174,7 +174,11 @@ impl Event<'_> {
             HeldBy::Cooldown => {
                 f.write_str("cooldown: all calls wait")?;
                 hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
-                f.write_str(", the upstream asked for fewer requests")
+                f.write_str(if gauges.is_joined() {
+                    ", another process was asked to"
+                } else {
+                    ", the upstream asked for fewer requests"
+                })
             }
             HeldBy::Throttle => {
                 write!(

@@ -15,6 +15,8 @@ use crate::fleet;
 use crate::observe::{Gauges, Log, Observe};
 use crate::quota::Quota;
 use crate::throttle::Throttle;
+#[cfg(feature = "fleet")]
+use crate::time::nanos;
 
 /// The parts of an upstream, without its timer.
 // `CONTRIBUTING.md` says what else a new part needs: "… a part of `Upstream`".
@@ -82,6 +84,10 @@ impl Parts {
             throttled: throttle.map(|throttle| throttle.percent(now)),
             #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
+            #[cfg(feature = "fleet")]
+            is_hold_joined: cooldown
+                .and_then(|cooldown| cooldown.remaining(now))
+                .is_some_and(|rest| self.fleet.has_joined(now.saturating_add(nanos(rest)))),
         }
     }
 }

@@ -161,8 +161,14 @@ impl<M: Timer> Shared<'_, M> {
     pub fn hold_as(&self, hold: Hold) {
         if let Some(cooldown) = self.upstream.cooldown() {
             let now = self.upstream.now();
+            let rest = || cooldown.remaining(now);
+            let before = rest();
             cooldown.join(now, hold);
-            super::limits::note_joined(&self.upstream.parts, cooldown.remaining(now), now);
+            let after = rest();
+            super::limits::note_joined(&self.upstream.parts, after, now);
+            if let Some(rest) = after.filter(|rest| Some(*rest) > before) {
+                self.upstream.parts.fleet.joins_hold(now.saturating_add(nanos(rest)));
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Attempt, Backoff, Cooldown, GaveUp, Jitter, Never, Quota, RetryPolicy, StopReason, Upstream,
-    Verdict, retry,
+    Backoff, Cooldown, GaveUp, Jitter, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict,
+    retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -98,27 +98,27 @@ fn an_error_after_a_cut_is_the_last_failure() {
     assert_eq!(gave_up.to_string(), "feed: gave up after 2 attempts in 3.0s, cancelled");
 }
 
-/// The verdict on the cut is that of the call.
+/// A hold begins in the delay after a cut. The verdict on the cut is that of the call.
 #[test]
 fn the_verdict_on_a_remembered_cut_is_told_to_an_outer_call() {
     let timer = ManualTimer::new();
     let upstream = feed(&timer).with_cooldown(Cooldown::new());
     let script = Script::new(&[Step::Hang]);
-    let hold = |attempt: Attempt| {
-        if !attempt.is_first() {
-            upstream.hold(SECOND * 60);
-        }
-        script.play()
-    };
     let policy = CUT.with_total_timeout(SECOND * 15);
-    let gave_up = drive(retry(hold, policy, Never).on(&upstream), &timer).unwrap_err();
+    let mut call = pin!(retry(|_| script.play(), policy, Never).on(&upstream));
+    assert!(poll(call.as_mut()).is_pending());
+    timer.advance(SECOND * 2);
+    assert!(poll(call.as_mut()).is_pending());
+    upstream.hold(SECOND * 60);
+    timer.advance(SECOND);
+    let std::task::Poll::Ready(Err(gave_up)) = poll(call.as_mut()) else { panic!("it has ended") };
     let cut = Some(Cut::AttemptTimeout(SECOND * 2));
     assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Deadline, cut));
     assert_eq!(gave_up.verdict().map(|verdict| verdict.health()), Some(resile::Health::Failing));
     let words = gave_up.to_string();
-    let start = "feed: gave up after 2 attempts in 6.0s, the cooldown holds the next attempt for ";
+    let start = "feed: gave up after 1 attempt in 3.0s, the cooldown holds the next attempt for ";
     assert!(words.starts_with(start), "{words}");
-    let end = ", but 9.0s of 15s are left (last failure: did not finish within 2s)";
+    let end = ", but 12.0s of 15s are left (last failure: did not finish within 2s)";
     assert!(words.ends_with(end), "{words}");
 }
 

@@ -125,7 +125,7 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 16] = [
+const NO_WARNINGS: [&str; 17] = [
     "quota too ",
     "and uses the reported limit",
     "so the rest is not used: raise the setting if you need more",
@@ -139,6 +139,7 @@ const NO_WARNINGS: [&str; 16] = [
     "the throttle refuses while the upstream refuses too many attempts",
     "the bulkhead or the queue is full",
     "no alternatives left",
+    ", another process was asked to", // at DEBUG
     "cancelled",
     "the cost is above the quota's burst",
     "the circuit breaker is open",

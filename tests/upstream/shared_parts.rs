@@ -207,6 +207,36 @@ fn only_a_longer_hold_of_this_process_sets_the_signal() {
     assert!(changed(&shared));
 }
 
+/// A process tells of its own hold and of a joined one in other words.
+#[test]
+fn the_line_of_a_hold_says_who_was_asked() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    for is_own in [false, true] {
+        let seen = Arc::clone(&told);
+        let host = host(&ManualTimer::new()).with_shared_observer(move |event: &Event<'_>| {
+            if matches!(event.kind, EventKind::Limiting { by: HeldBy::Cooldown, .. }) {
+                seen.lock().unwrap().push((event.gauges.is_hold_joined, event.to_string()));
+            }
+        });
+        let shared = host.share().unwrap();
+        shared.hold_as(Hold { remaining: 2 * SECOND, ..Hold::default() });
+        if is_own {
+            host.hold(3 * SECOND);
+        }
+        shared.hold_as(Hold { remaining: SECOND, ..Hold::default() });
+        assert!(poll(pin!(host.admit(Never))).is_pending());
+    }
+    let told = told.lock().unwrap();
+    let words = told.iter().map(|(is_joined, line)| (*is_joined, line.split_once(": ").unwrap().1));
+    assert_eq!(
+        words.collect::<Vec<_>>(),
+        [
+            (true, "cooldown: all calls wait 2.0s, another process was asked to"),
+            (false, "cooldown: all calls wait 3.0s, the upstream asked for fewer requests"),
+        ]
+    );
+}
+
 #[test]
 fn the_listener_is_woken_by_each_part() {
     let timer = ManualTimer::new();

@@ -1,6 +1,4 @@
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -18,6 +16,7 @@ use crate::fail_mode::FailMode;
 use crate::keys::Keys;
 use crate::member::Member;
 use crate::meter::Meter;
+use crate::name;
 use crate::scripts::LimitsRequest;
 use crate::store::{Site, Store};
 
@@ -27,6 +26,7 @@ use crate::store::{Site, Store};
 ///
 /// | setting | default | why |
 /// |---|---|---|
+/// | member name | host and number of the process, such as `web-2/4711` | an operator finds the process |
 /// | prefix | `resile` | set it if several programs use one server |
 /// | fail mode | [`FailMode::Safe`] | the limit holds while Redis is away |
 /// | least members | 1 | the members are known after the first answer. Set it if a fleet may start while Redis is away |
@@ -60,6 +60,8 @@ pub struct Fleet {
     store: Store,
     plan: Plan,
     prefix: Arc<str>,
+    /// The name of this process. `None` for that of the host with the number.
+    name: Option<Arc<str>>,
 }
 
 impl Fleet {
@@ -111,7 +113,7 @@ impl Fleet {
     }
 
     fn at(site: Site) -> Self {
-        Self { store: Store::new(site), plan: Plan::new(), prefix: Arc::from("resile") }
+        Self { store: Store::new(site), plan: Plan::new(), prefix: Arc::from("resile"), name: None }
     }
 
     /// Sets the certificates of connections over TLS. Without them, a `rediss://` URL trusts the
@@ -129,6 +131,16 @@ impl Fleet {
     /// Sets the start of all keys and channels.
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.prefix = Arc::from(prefix);
+        self
+    }
+
+    /// Sets the name of this process, by which the log and the snapshots of the others tell who was
+    /// asked for a hold and who votes.
+    ///
+    /// At most 64 characters count. Spaces and control characters become `_`, and an empty name is
+    /// ignored. Members of one name stay different members.
+    pub fn with_member_name(mut self, name: &str) -> Self {
+        self.name = name::cleaned(name).map(Arc::from);
         self
     }
 
@@ -240,7 +252,10 @@ impl Fleet {
         if upstream.fleet().is_some() {
             return Err(JoinError::Joined);
         }
-        let id = new_id();
+        let id = match &self.name {
+            Some(name) => name::new_id(name),
+            None => name::new_id(&name::of_process()),
+        };
         let (member, seat) = Member::new(upstream.name(), Arc::clone(&id));
         let keys = Keys::new(&self.prefix, upstream.name());
         let (store, plan, meter) = (self.store.clone(), self.plan, Meter::new(upstream.name()));
@@ -259,14 +274,6 @@ impl Fleet {
 
 /// The time for the server to take a limit.
 const SETTING: Duration = Duration::from_secs(2);
-
-/// Returns a name that no other member has.
-fn new_id() -> Arc<str> {
-    // The keys of a hasher are random. A number from the upstream's timer would not do: with a
-    // seed, two members of one name would be one.
-    let number = RandomState::new().build_hasher().finish();
-    Arc::from(format!("{}-{number:016x}", std::process::id()))
-}
 
 impl fmt::Debug for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

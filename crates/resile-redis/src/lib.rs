@@ -12,6 +12,7 @@ mod lease;
 mod member;
 mod meter;
 mod mode;
+mod name;
 mod scale;
 mod scripts;
 mod store;

@@ -40,6 +40,12 @@ pub struct Snapshot {
     /// [`Fleet::with_votes`](crate::Fleet::with_votes), without a breaker, and while the server does
     /// not answer.
     pub votes: Option<Tally>,
+    /// The names of the processes whose breakers vote for "open", with this one, in the order of the
+    /// names. At most eight, so there may be fewer than votes.
+    pub open_voters: Vec<String>,
+    /// The name of the process that was asked for the hold of the cooldown that all calls obey now. It
+    /// may be this one. `None` without a hold.
+    pub held_by: Option<String>,
     /// The number of scripts that the server has run for this member.
     pub exchanges: u64,
     /// The number of scripts that failed or had no answer in time.
@@ -106,6 +112,8 @@ impl Member {
             age: None,
             leases: Vec::new(),
             votes: None,
+            open_voters: Vec::new(),
+            held_by: None,
             exchanges: 0,
             failures: 0,
             clock_steps: 0,
@@ -125,8 +133,8 @@ impl Member {
         &self.name
     }
 
-    /// Returns the name by which the server tells this member apart from others: the number of the
-    /// process and a random number.
+    /// Returns the name by which the server tells this member apart from others: the name of the
+    /// process (see [`Fleet::with_member_name`](crate::Fleet::with_member_name)) and a random number.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -157,6 +165,8 @@ impl Drop for Seat {
             snapshot.is_joined = false;
             snapshot.leases.clear();
             snapshot.votes = None;
+            snapshot.open_voters.clear();
+            snapshot.held_by = None;
         });
     }
 }

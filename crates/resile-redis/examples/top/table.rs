@@ -23,7 +23,8 @@ fn paragraph(text: &mut String, name: &str, upstream: &Upstream) {
     let _ = writeln!(text, "{name}  {members} member{}", if members == 1 { "" } else { "s" });
     if let Some(hold) = &upstream.hold {
         let (began, ends) = (seconds(-hold.began), seconds(hold.ends));
-        let _ = writeln!(text, "  held for {ends}, since {began}");
+        let by = hold.by.as_ref().map_or_else(String::new, |member| format!(", by {member}"));
+        let _ = writeln!(text, "  held for {ends}, since {began}{by}");
     }
     for account in &upstream.accounts {
         lines(text, account, upstream);

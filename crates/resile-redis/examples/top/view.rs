@@ -50,6 +50,8 @@ pub(crate) struct Lease {
 pub(crate) struct Hold {
     pub(crate) began: i64,
     pub(crate) ends: i64,
+    /// The member that set the end.
+    pub(crate) by: Option<String>,
 }
 
 /// The version of the stored form.
@@ -97,9 +99,11 @@ impl Upstream {
                 read.cmd("GET").arg(key);
                 let (time, text): (_, Option<String>) = read.query(connection)?;
                 self.probe = text.and_then(|text| {
-                    let mut words = text.splitn(3, ' ').skip(1);
-                    let ends = words.next()?.parse::<i64>().ok()? - now(time);
-                    words.next().filter(|_| ends > 0).map(|member| (member.to_owned(), ends))
+                    // The time, the end, three more numbers and the member, if there is one.
+                    let words: Vec<_> = text.splitn(6, ' ').collect();
+                    let &[_, ends, .., member] = &words[..] else { return None };
+                    let ends = ends.parse::<i64>().ok()? - now(time);
+                    (ends > 0 && !member.is_empty()).then(|| (member.to_owned(), ends))
                 });
             }
             _ => {
@@ -115,7 +119,12 @@ impl Upstream {
         match part {
             "cooldown" => {
                 let times = fields.number("s").zip(fields.number("u"));
-                let hold = times.map(|(s, u)| Hold { began: s - fields.now, ends: u - fields.now });
+                let by = fields.fields.get("i").filter(|id| !id.is_empty());
+                let hold = times.map(|(s, u)| Hold {
+                    began: s - fields.now,
+                    ends: u - fields.now,
+                    by: by.cloned(),
+                });
                 self.hold = hold.filter(|hold| hold.ends > 0);
             }
             "votes" => self.votes.extend(fields.of_members().filter_map(|(member, words)| {

@@ -9,6 +9,7 @@ use super::round::{Failure, Outcome};
 use super::step::Agent;
 use super::tell::is_away;
 use crate::lease::{Lease, TTL};
+use crate::name;
 use crate::scripts::{HoldNotice, LeaseReply};
 
 /// The least step of a clock that is worth a line in the log.
@@ -27,7 +28,7 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
-    /// Continues a hold of the fleet, of the member `by` if that is known. One that begins here is told,
+    /// Continues a hold of the fleet, whose end the member `by` has set if that is known. One that begins here is told,
     /// because it has no other sign while the calls wait for the quota. One soon after another is of the
     /// same strain, whose end is a line of the core.
     fn join(&mut self, hold: Hold, by: Option<&str>, now: Duration) {
@@ -40,16 +41,19 @@ impl<M: Timer> Agent<'_, M> {
         self.holds.knows(hold.remaining, now);
         let rest = rest();
         let is_of_strain = self.holds.is_of_strain(rest, now);
+        self.holds.set_by(by);
         let upstream = self.shared.upstream().name();
+        let by = by.map(name::of_id);
+        let who = by.map_or_else(|| "another process".to_owned(), |by| format!("member {by}"));
         if is_new && is_of_strain {
             tracing::debug!(
-                target: "resile", upstream, member = by,
-                "fleet: cooldown: all calls wait {rest:.1?} again, another process was asked"
+                target: "resile", upstream, by,
+                "fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
             );
         } else if is_new {
             tracing::info!(
-                target: "resile", upstream, member = by,
-                "fleet: cooldown: all calls wait {rest:.1?}, another process was asked"
+                target: "resile", upstream, by,
+                "fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
             );
         }
     }
@@ -100,7 +104,7 @@ impl<M: Timer> Agent<'_, M> {
                 let (elapsed, remaining, hint) = (reply.elapsed, reply.remaining, reply.hint);
                 let is_known = !(elapsed.is_zero() && remaining.is_zero());
                 self.holds.stored(is_known.then_some(remaining), now);
-                self.join(Hold { elapsed, remaining, hint }, None, now);
+                self.join(Hold { elapsed, remaining, hint }, reply.by.as_deref(), now);
             }
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
                 self.notice_step(reply.stepped, now);

@@ -16,6 +16,8 @@ pub(super) struct Holds {
     published_at: Option<Duration>,
     /// The latest end of a hold.
     held_until: Option<Duration>,
+    /// The member that set the end of the hold that the fleet knows.
+    by: Option<String>,
 }
 
 /// The difference of two ends below which they count as one. On a busy machine so much time may pass
@@ -58,6 +60,19 @@ impl Holds {
         self.known_at = now;
     }
 
+    /// Notes which member set the end of the hold that the fleet knows.
+    pub(super) fn set_by(&mut self, id: Option<&str>) {
+        if self.by.as_deref() != id {
+            self.by = id.map(ToOwned::to_owned);
+        }
+    }
+
+    /// Returns the member that set the end of this hold: this one with the id `own`, if the hold is
+    /// news for the fleet.
+    pub(super) fn by<'a>(&'a self, hold: &Hold, own: &'a str, now: Duration) -> Option<&'a str> {
+        if self.is_news(hold, now) { Some(own) } else { self.by.as_deref() }
+    }
+
     pub(super) const fn asks(&mut self, now: Duration) {
         self.asked_at = now;
     }
@@ -94,6 +109,17 @@ mod tests {
         assert!(!holds.is_news(&hold(SECOND), SECOND));
         assert!(!holds.is_news(&hold(SECOND / 2), SECOND));
         assert!(holds.is_news(&hold(2 * SECOND), SECOND));
+    }
+
+    #[test]
+    fn a_hold_is_of_the_member_that_set_its_end() {
+        let mut holds = Holds::default();
+        assert_eq!(holds.by(&hold(SECOND), "own", SECOND), Some("own"));
+        holds.knows(SECOND, SECOND);
+        assert_eq!(holds.by(&hold(SECOND), "own", SECOND), None);
+        holds.set_by(Some("other"));
+        assert_eq!(holds.by(&hold(SECOND), "own", SECOND), Some("other"));
+        assert_eq!(holds.by(&hold(2 * SECOND), "own", SECOND), Some("own"), "it is longer");
     }
 
     #[test]

@@ -124,19 +124,31 @@ impl<M: Timer> Agent<'_, M> {
                      second, another one {base:.3}, and all use the lower one: give them the same"
                 );
             }
-            if own.told.falls_to(own.share) {
+            // The store asks one member to tell operators. It keeps the share that was told last, so
+            // the other members see the same change later.
+            let is_news = learns && known.is_news;
+            let falls = own.told.falls_to(own.share);
+            let ends = own.told.ends_at(own.share);
+            let used = known.used;
+            if is_news && own.share < 0.97 {
                 tracing::warn!(
                     target: "resile",
                     upstream,
                     "fleet: the members have learned that the limit of {noun} is lower, and use \
-                     {:.3} of {base:.3} a second: correct the setting or its burst",
-                    known.used
+                     {used:.3} of {base:.3} a second: correct the setting or its burst"
                 );
-            } else if own.told.ends_at(own.share) {
+            } else if is_news {
                 tracing::info!(
                     target: "resile",
                     upstream,
                     "fleet: the members use the whole limit of {noun} again"
+                );
+            } else if falls || ends {
+                tracing::debug!(
+                    target: "resile",
+                    upstream,
+                    "fleet: the members use {used:.3} of {base:.3} a second of {noun}, as another \
+                     one has told"
                 );
             }
         }

@@ -2,21 +2,25 @@ use std::time::Duration;
 
 use resile::fleet::State;
 
-/// What operators are told: a state that lasts. Pure: time is an argument.
+/// Tells operators of states that last. Pure: time is an argument.
 ///
 /// A state of a moment is not told. Otherwise a server at the edge of its time would fill the log,
 /// and a member whose first answer is a little late would speak of an outage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notices {
-    told: State,
-    /// Another state, and its beginning.
-    next: Option<(State, Duration)>,
-    /// The beginning of a failure of some parts only, and whether it was told.
-    partial: Option<(Duration, bool)>,
-    /// The number of members told last, or 0.
-    members: u32,
-    /// Another number, and its beginning.
-    counted: Option<(u32, Duration)>,
+    state: Lasting<State>,
+    /// True while some parts only fail.
+    partial: Lasting<bool>,
+    /// The number of members, or 0 before the first one.
+    members: Lasting<u32>,
+}
+
+/// A value of which operators are told when it has lasted.
+#[derive(Clone, Copy, Debug)]
+struct Lasting<T> {
+    told: T,
+    /// Another value, and its beginning.
+    next: Option<(T, Duration)>,
 }
 
 /// The time for which a state must last.
@@ -31,80 +35,85 @@ pub(super) enum Partial {
     Ends,
 }
 
+impl<T: Copy + PartialEq> Lasting<T> {
+    const fn new(told: T) -> Self {
+        Self { told, next: None }
+    }
+
+    /// Returns whether to tell `value`: another one was told last, and this one has lasted for `least`.
+    fn tells(&mut self, value: T, least: Duration, now: Duration) -> bool {
+        if value == self.told {
+            self.next = None;
+            return false;
+        }
+        let since = match self.next {
+            Some((next, since)) if next == value => since,
+            _ => now,
+        };
+        self.next = Some((value, since));
+        let lasts = now >= since + least;
+        if lasts {
+            *self = Self::new(value);
+        }
+        lasts
+    }
+
+    /// Returns the time at which the next value has lasted.
+    fn lasts_at(&self, least: Duration) -> Option<Duration> {
+        self.next.map(|(_, since)| since + least)
+    }
+}
+
 impl Notices {
     pub(super) const fn new() -> Self {
-        Self { told: State::Joining, next: None, partial: None, members: 0, counted: None }
+        Self {
+            state: Lasting::new(State::Joining),
+            partial: Lasting::new(false),
+            members: Lasting::new(0),
+        }
     }
 
     /// Returns the state that operators were told last.
     pub(super) const fn told(&self) -> State {
-        self.told
+        self.state.told
     }
 
     /// Returns the state to tell while the member is in `state`.
     pub(super) fn tell(&mut self, state: State, now: Duration) -> State {
-        if state == self.told {
-            self.next = None;
-            return state;
-        }
-        let since = match self.next {
-            Some((next, since)) if next == state => since,
-            _ => now,
-        };
-        self.next = Some((state, since));
-        let is_first = self.told == State::Joining && state == State::Shared;
-        if is_first || now >= since + LASTING {
-            (self.told, self.next) = (state, None);
-        }
-        self.told
+        let is_first = self.told() == State::Joining && state == State::Shared;
+        let least = if is_first { Duration::ZERO } else { LASTING };
+        self.state.tells(state, least, now);
+        self.told()
     }
 
     /// Returns the number of members if it has lasted and another one was told last. Members that join
     /// one after another are told once.
     pub(super) fn count(&mut self, members: u32, now: Duration) -> Option<u32> {
-        if self.told != State::Shared || members == self.members {
-            self.counted = None;
+        if self.told() != State::Shared {
+            self.members.next = None;
             return None;
         }
-        let since = match self.counted {
-            Some((counted, since)) if counted == members => since,
-            _ => now,
-        };
-        self.counted = Some((members, since));
-        (now >= since + SETTLING).then(|| {
-            self.told_members(members);
-            members
-        })
+        self.members.tells(members, SETTLING, now).then_some(members)
     }
 
     /// Notes that operators were told the number of members.
     pub(super) const fn told_members(&mut self, members: u32) {
-        (self.members, self.counted) = (members, None);
+        self.members = Lasting::new(members);
     }
 
     /// Notes whether some parts fail while the limits work. Returns a change that lasts.
     pub(super) fn note_partial(&mut self, fails: bool, now: Duration) -> Option<Partial> {
-        match (fails, self.partial) {
-            (true, None) => self.partial = Some((now, false)),
-            (true, Some((since, false))) if now >= since + LASTING => {
-                self.partial = Some((since, true));
-                return Some(Partial::Begins);
-            }
-            (false, Some((_, was_told))) => {
-                self.partial = None;
-                return was_told.then_some(Partial::Ends);
-            }
-            _ => {}
-        }
-        None
+        let (least, change) =
+            if fails { (LASTING, Partial::Begins) } else { (Duration::ZERO, Partial::Ends) };
+        self.partial.tells(fails, least, now).then_some(change)
     }
 
     /// Returns the time at which a state has lasted.
     pub(super) fn changes_at(&self) -> Option<Duration> {
-        let next = self.next.map(|(_, since)| since);
-        let partial = self.partial.filter(|(_, was_told)| !was_told).map(|(since, _)| since);
-        let lasting = next.into_iter().chain(partial).map(|since| since + LASTING);
-        lasting.chain(self.counted.map(|(_, since)| since + SETTLING)).min()
+        let Self { state, partial, members } = self;
+        let times =
+            [state.lasts_at(LASTING), partial.lasts_at(LASTING), members.lasts_at(SETTLING)];
+        times.into_iter().flatten().min()
     }
 }
 

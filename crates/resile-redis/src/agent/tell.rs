@@ -8,6 +8,7 @@ use super::notices::Partial;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
+use crate::name;
 use crate::scripts::ProbeStep;
 
 /// Returns whether the store does not answer in this state.
@@ -96,13 +97,14 @@ impl<M: Timer> Agent<'_, M> {
     pub(super) fn tell_votes(&self, is_open: bool, count: Count) {
         let tally = self.votes.tally().filter(|_| count != Count::Same);
         let Some(Tally { open, needed, members }) = tally else { return };
-        let (upstream, member) = (self.shared.upstream().name(), self.id());
+        let (upstream, member) = (self.shared.upstream().name(), name::of_id(self.id()));
         let vote = if is_open { "open" } else { "closed" };
         let least = match needed {
             Some(needed) => format!("{needed} are needed"),
             None => format!("at least {QUORUM} members must vote"),
         };
-        let words = format!("{open} of {members}, {least}");
+        let who = voters(self.votes.open(), open);
+        let words = format!("{open} of {members}{who}, {least}");
         match count {
             Count::Same | Count::Changed => tracing::debug!(
                 target: "resile", upstream, member, vote, votes = open, needed, members,
@@ -166,13 +168,48 @@ impl<M: Timer> Agent<'_, M> {
             level: lease.level(),
         }));
         snapshot.votes = self.votes.tally();
+        let open = self.votes.open().iter().map(|id| name::of_id(id));
+        if !open.clone().eq(snapshot.open_voters.iter().map(String::as_str)) {
+            snapshot.open_voters = open.map(ToOwned::to_owned).collect();
+        }
+        let hold = self.shared.hold();
+        let by = hold.as_ref().and_then(|hold| self.holds.by(hold, self.id(), now));
+        let by = by.map(name::of_id);
+        if snapshot.held_by.as_deref() != by {
+            snapshot.held_by = by.map(ToOwned::to_owned);
+        }
         if is_news {
             self.meter.publish(snapshot);
         }
     }
 }
 
+/// Names the members that vote for "open", of which the ids of some are known: " (a, b and 2 more)".
+fn voters(ids: &[String], open: u64) -> String {
+    if ids.is_empty() {
+        return String::new();
+    }
+    let names: Vec<_> = ids.iter().map(|id| name::of_id(id)).collect();
+    let more = open.saturating_sub(u64::try_from(ids.len()).unwrap_or(u64::MAX));
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(" ({}{more})", names.join(", "))
+}
+
 /// Names a number of members: "1 process", "3 processes".
 fn processes(members: u32) -> String {
     format!("{members} process{}", if members == 1 { "" } else { "es" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn voters_have_their_names_and_the_others_a_number() {
+        let ids = ["web-1-0123456789abcdef", "web-2"].map(ToOwned::to_owned);
+        assert_eq!(voters(&ids[..0], 0), "");
+        assert_eq!(voters(&ids[..1], 1), " (web-1)");
+        assert_eq!(voters(&ids, 2), " (web-1, web-2)");
+        assert_eq!(voters(&ids, 9), " (web-1, web-2 and 7 more)");
+    }
 }

@@ -13,6 +13,8 @@ pub(super) struct Votes {
     asked_at: Option<Duration>,
     /// The own vote and all votes, as last counted.
     counted: Option<(bool, Tally)>,
+    /// The ids of the members that vote for "open", as last counted: the first eight.
+    open: Vec<String>,
     /// True while this process has the permission to probe.
     may_probe: bool,
     /// The end of the permission of another process, or of the pause after a failed probe.
@@ -39,7 +41,7 @@ const AHEAD: Duration = Duration::from_secs(1);
 /// The least number of members with calls whose votes count.
 pub(super) const QUORUM: u64 = 3;
 
-/// What operators are told of a count.
+/// Says what operators are told of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     /// The votes are those of before.
@@ -105,14 +107,15 @@ impl Votes {
     /// Counts the votes, of which `is_open` is the own one. Half of at least three members with calls
     /// make the others suspicious.
     pub(super) fn count(&mut self, is_open: bool, votes: VoteReply) -> Count {
-        let VoteReply { members, open } = votes;
+        let VoteReply { members, open, ids } = votes;
         let needed = (members >= QUORUM).then(|| members.div_ceil(2));
         let tally = Tally { open, needed, members };
         let before = self.counted.replace((is_open, tally));
+        let are_same = std::mem::replace(&mut self.open, ids) == self.open;
         let told = self.is_suspect() && (self.told || !is_open);
         match before {
             _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
-            Some(before) if before == (is_open, tally) => Count::Same,
+            Some(before) if before == (is_open, tally) && are_same => Count::Same,
             _ => Count::Changed,
         }
     }
@@ -120,6 +123,11 @@ impl Votes {
     /// Returns the votes as last counted.
     pub(super) fn tally(&self) -> Option<Tally> {
         self.counted.map(|(_, tally)| tally)
+    }
+
+    /// Returns the ids of the first eight members that vote for "open", as last counted.
+    pub(super) fn open(&self) -> &[String] {
+        &self.open
     }
 
     pub(super) fn is_suspect(&self) -> bool {
@@ -160,6 +168,7 @@ impl Votes {
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
         self.told = false;
+        self.open.clear();
         self.others_until = Duration::ZERO;
     }
 
@@ -192,7 +201,8 @@ mod tests {
     fn a_count_is_told_when_it_changes_and_when_it_decides() {
         let mut votes = Votes::default();
         let mut count = |is_open, open, members| {
-            let told = votes.count(is_open, VoteReply { members, open });
+            let ids = (0..open).map(|id| id.to_string()).collect();
+            let told = votes.count(is_open, VoteReply { members, open, ids });
             (told, votes.is_suspect(), votes.tally().unwrap().needed)
         };
         assert_eq!(count(false, 0, 1), (Count::Changed, false, None));
@@ -207,8 +217,13 @@ mod tests {
         assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
         assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
         votes.forget();
-        assert_eq!(votes.tally(), None);
-        assert_eq!(votes.count(false, VoteReply { members: 4, open: 2 }), Count::Decided);
+        assert_eq!((votes.tally(), votes.open()), (None, &[][..]));
+        let ids = |ids: [&str; 2]| ids.map(ToOwned::to_owned).into();
+        let two = |ids| VoteReply { members: 4, open: 2, ids };
+        assert_eq!(votes.count(false, two(ids(["a", "b"]))), Count::Decided);
+        assert_eq!(votes.count(false, two(ids(["a", "b"]))), Count::Same);
+        assert_eq!(votes.count(false, two(ids(["a", "c"]))), Count::Changed, "another member");
+        assert_eq!(votes.open(), ["a", "c"]);
     }
 
     #[test]

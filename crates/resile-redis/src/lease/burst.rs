@@ -1,4 +1,4 @@
-//! What a fleet may use at once after a time without calls.
+//! Tests what a fleet uses at once after a time without calls.
 
 #![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
 

@@ -1,4 +1,4 @@
-//! Who gets how much of a limit that many processes want.
+//! Tests how much of a limit each process gets if many want it.
 
 #![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
 

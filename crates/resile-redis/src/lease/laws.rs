@@ -7,7 +7,7 @@ use resile::quota::Waiting;
 use resile::upstream::Resource;
 
 use super::{Ask, Lease, TTL};
-use crate::scale::Scale;
+use crate::scale::{Scale, TOKEN};
 use crate::scripts::LeaseReply;
 use crate::scripts::model::{Account, Model};
 
@@ -78,8 +78,9 @@ const WITH_SHARE: Scale = Scale { per_second: 100.0, ..SCALE };
 
 impl World {
     fn new(scale: Scale) -> Self {
-        let process = |_: &&str| Process {
-            lease: Lease::new(Resource::Budget, scale, 0),
+        let process = |name: &&str| Process {
+            // One of them wants the cost of its next retries.
+            lease: Lease::new(Resource::Budget, scale, if *name == "b" { 10 } else { 0 }),
             balance: 0,
             spent: 0,
         };
@@ -284,6 +285,17 @@ fn a_process_asks_for_the_cost_of_a_retry() {
         let share = 1.0 / f64::from(members);
         assert!(i64::try_from(lease.ceiling(share)).unwrap() >= cost);
     }
+    let mut lease = lease;
+    lease.mode.answered(Duration::ZERO, false, TTL);
+    let mut wanted = |tokens, members| {
+        lease.level = Some(tokens * TOKEN);
+        (lease.want(nobody, members), lease.low(nobody, members))
+    };
+    // While the fleet has plenty, the next failures of the same exchange can be retried too.
+    assert_eq!(wanted(500, 4), (4 * cost, 2 * cost));
+    assert_eq!(wanted(500, 20), (2 * cost, cost), "a part of the level, in whole retries");
+    assert_eq!(wanted(69, 4), (cost, cost));
+    assert_eq!(wanted(-500, 4), (cost, cost));
     let small = budget.with_capacity(9);
     assert_eq!(Scale::cost_of(&small), 9_000_000, "a full budget pays");
 }

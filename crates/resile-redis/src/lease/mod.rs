@@ -38,8 +38,9 @@ pub(crate) struct Lease {
     granted: i64,
     /// The least sum of spent units that was sent since the last answer, with that one.
     base: i64,
-    /// The level that the server last reported.
+    /// The level that the server last reported, and the units that this process had then.
     level: Option<i64>,
+    held: i64,
     /// The units that calls were refused since the last exchange because they do not wait.
     refused: i64,
     /// The lowest level that the provider has reported and the server does not know.
@@ -53,7 +54,7 @@ pub(crate) struct Lease {
     lag: f64,
     /// The factor of the demand while calls wait.
     boost: f64,
-    /// The units that a process always wants.
+    /// The units that a process always wants: the price of a retry, or 0.
     floor: i64,
     /// The time up to which the share of the limit was added, in safe mode.
     shared_until: Option<Duration>,
@@ -77,6 +78,9 @@ const COVERED: f64 = 0.1;
 /// The demand that a lease covers beyond this if the fleet has enough, in seconds. Half of a lease
 /// then lasts from a question without an answer to the begin of safe mode.
 const SPARE: f64 = 0.55;
+/// The further retries that a process can pay for if the fleet has plenty: calls that fail together
+/// do so within one exchange.
+const RETRIES: i64 = 3;
 /// The most by which the demand may be larger than the use that the process was allowed.
 const MOST_BOOST: f64 = 8.0;
 
@@ -90,6 +94,7 @@ impl Lease {
             granted: 0,
             base: 0,
             level: None,
+            held: 0,
             refused: 0,
             told: None,
             demand: Demand::NEW,
@@ -144,7 +149,8 @@ impl Lease {
     /// Returns the units that this process wants to have.
     ///
     /// It wants what it needs in a tenth of a second, and what its waiting calls need. It wants
-    /// more only if the fleet has plenty: then a call of a quiet process finds units at once.
+    /// more only if the fleet has plenty: then a call of a quiet process finds units at once, and
+    /// failures that come together find the tokens of their retries.
     pub(crate) fn want(&self, waiting: Waiting, members: u32) -> i64 {
         if self.idle.rests() {
             return self.floor.min(self.scale.most);
@@ -153,7 +159,16 @@ impl Lease {
         let spare = units(self.demand.per_second() * SPARE + 2.0 * self.demand.at_once()).max(1);
         // After a silence the last level says nothing.
         let level = self.level.filter(|_| matches!(self.mode.state(), State::Shared));
-        let plenty = level.unwrap_or(0).max(0) / (2 * i64::from(members.max(1)));
+        let level = level.unwrap_or(0).max(0);
+        let members = i64::from(members.max(1));
+        let (spare, plenty) = if self.floor > 0 {
+            // What is with this process already belongs to its part. A part of a price pays nothing.
+            let own = (self.held - self.floor).clamp(0, level);
+            let part = level.saturating_add(own) / (members + 1);
+            (spare.max(self.floor.saturating_mul(RETRIES)), part - part % self.floor)
+        } else {
+            (spare, level / (2 * members))
+        };
         self.floor
             .saturating_add(need)
             .saturating_add(signed(waiting.all))
@@ -271,6 +286,7 @@ impl Lease {
         self.own = self.own.saturating_sub(ask.own);
         self.away = 0;
         self.level = Some(reply.level);
+        self.held = reply.granted.saturating_sub(ask.spent);
         self.pause = reply.wait.unwrap_or(RENEWAL);
         self.shared_until = None;
         let change = reply.granted.saturating_sub(self.granted);

@@ -1,4 +1,4 @@
-//! What the processes use during an outage and after it.
+//! Tests what the processes use during an outage and after it.
 
 #![expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
 

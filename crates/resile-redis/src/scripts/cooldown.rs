@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use redis::{Script, Value};
 
-use super::{Request, ScriptError, build, flag, from_micros, garbage, integers, micros};
+use super::{Request, ScriptError, build, flag, from_micros, garbage, integers_and_texts, micros};
 
 /// Reports a hold, or reads the shared one. See `cooldown.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct HoldRequest<'a> {
 }
 
 /// The shared hold, all 0 if there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HoldReply {
     /// The rest of the hold, 0 during the release after it.
     pub(crate) remaining: Duration,
@@ -31,6 +31,8 @@ pub(crate) struct HoldReply {
     pub(crate) hint: Duration,
     /// True if this request made the hold longer.
     pub(crate) grew: bool,
+    /// The member that set the end of the hold. `None` if that is not known.
+    pub(crate) by: Option<String>,
 }
 
 impl Request for HoldRequest<'_> {
@@ -50,12 +52,14 @@ impl Request for HoldRequest<'_> {
 
     fn parse(reply: &Value) -> Result<HoldReply, ScriptError> {
         let parsed = || {
-            let [remaining, elapsed, hint, grew] = integers(reply)?;
+            let ([remaining, elapsed, hint, grew], texts) = integers_and_texts(reply)?;
+            let [by] = <[String; 1]>::try_from(texts).ok()?;
             Some(HoldReply {
                 remaining: from_micros(remaining)?,
                 elapsed: from_micros(elapsed)?,
                 hint: from_micros(hint)?,
                 grew: flag(grew)?,
+                by: Some(by).filter(|by| !by.is_empty()),
             })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))

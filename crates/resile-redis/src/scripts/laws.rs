@@ -197,12 +197,12 @@ proptest! {
             now += pause * 1_000;
             let [remaining, elapsed, hint] = [remaining, elapsed, hint].map(Duration::from_millis);
             let request = HoldRequest { id: "a", channel: "holds", remaining, elapsed, hint };
-            let before = hold;
+            let before = hold.clone();
             let reply = hold.step(now, &request);
             if remaining.is_zero() {
                 let mut same = before;
                 same.time.offset = hold.time.offset;
-                prop_assert_eq!(hold, same);
+                prop_assert_eq!(&hold, &same);
             } else {
                 latest = hold.time.now;
             }

@@ -46,6 +46,8 @@ pub(crate) struct Known {
     pub(crate) base: Rate,
     /// The limit that all members use, in units a second.
     pub(crate) used: f64,
+    /// True if this member has to tell operators of a change.
+    pub(crate) is_news: bool,
 }
 
 impl Request for LearnedRequest<'_> {
@@ -81,9 +83,14 @@ impl Request for LearnedRequest<'_> {
             _ => None,
         };
         let Value::Array(fields) = reply else { return Err(garbage(Self::NAME, reply)) };
-        let known = fields.chunks(2).map(|pair| {
-            let [base, used] = pair else { return None };
-            Some(Known { base: rate(base)?, used: number(used)? })
+        let flag = |value: &Value| match value {
+            Value::BulkString(bytes) if bytes == b"0" => Some(false),
+            Value::BulkString(bytes) if bytes == b"1" => Some(true),
+            _ => None,
+        };
+        let known = fields.chunks(3).map(|fields| {
+            let [base, used, is_news] = fields else { return None };
+            Some(Known { base: rate(base)?, used: number(used)?, is_news: flag(is_news)? })
         });
         known.collect::<Option<_>>().ok_or_else(|| garbage(Self::NAME, reply))
     }
@@ -111,14 +118,18 @@ mod tests {
         assert_eq!(args[..6], ["tokens", "0.3333333333333333", words, "-0.25", "0.125", "0.25"]);
         assert_eq!(args[6..], ["tokens:2", "2", words, "-0.25", "", ""]);
         let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let reply = Value::Array(vec![word(words), word("0.25")]);
-        let known = Known { base: Rate::per_minute(20), used: 0.25 };
+        let reply = Value::Array(vec![word(words), word("0.25"), word("1")]);
+        let known = Known { base: Rate::per_minute(20), used: 0.25, is_news: true };
         assert_eq!(LearnedRequest::parse(&reply).unwrap(), [known]);
         for wrong in ["", "0", "-1", "nan", "inf", "x"] {
-            let reply = Value::Array(vec![word(words), word(wrong)]);
+            let reply = Value::Array(vec![word(words), word(wrong), word("0")]);
             assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
-            let reply = Value::Array(vec![word(wrong), word("1")]);
+            let reply = Value::Array(vec![word(wrong), word("1"), word("0")]);
             assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
+        }
+        for wrong in [vec![], vec![word("2")], vec![Value::Int(1)]] {
+            let reply = [vec![word(words), word("1")], wrong].concat();
+            assert!(LearnedRequest::parse(&Value::Array(reply)).is_err());
         }
         assert!(LearnedRequest::parse(&Value::Nil).is_err());
     }

@@ -71,7 +71,9 @@ async fn each_script_runs_on_the_time_of_the_server() {
     assert!((before..=after).contains(&stored), "{before} {stored} {after}");
 
     let reply = run(&mut connection, "hold", &hold(10 * SECOND)).await.unwrap();
-    let expected = HoldReply { remaining: 10 * SECOND, elapsed: SECOND, hint: SECOND, grew: true };
+    let by = Some("one two".to_owned());
+    let (remaining, elapsed, hint) = (10 * SECOND, SECOND, SECOND);
+    let expected = HoldReply { remaining, elapsed, hint, grew: true, by };
     assert_eq!(reply, expected);
     for (id, members) in [("a", 1), ("b", 2), ("a", 2)] {
         let request = MemberRequest { id, ttl: 10 * SECOND };
@@ -79,7 +81,7 @@ async fn each_script_runs_on_the_time_of_the_server() {
         assert_eq!(reply, MemberReply { members, stepped });
     }
     let reply = run(&mut connection, "votes", &vote()).await.unwrap();
-    assert_eq!(reply, VoteReply { members: 1, open: 1 });
+    assert_eq!(reply, VoteReply { members: 1, open: 1, ids: vec!["a".to_owned()] });
 
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Acquire)).await.unwrap();
     assert_eq!(reply, ProbeReply { held: true, remaining: Duration::ZERO, passed: None });
@@ -177,11 +179,42 @@ fn a_hold_is_published_if_it_grew() {
     let second = hold(200);
     for reply in [first, second] {
         let message: String = listener.get_message().unwrap().get_payload().unwrap();
-        let HoldReply { remaining, elapsed, hint, grew } = reply;
+        let HoldReply { remaining, elapsed, hint, grew, .. } = reply;
         assert!(grew);
         let expected = HoldNotice { id: "one two", remaining, elapsed, hint };
         assert_eq!(HoldNotice::parse(&message), Some(expected), "{message}");
     }
+}
+
+#[tokio::test]
+async fn the_first_eight_votes_for_open_have_names() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = connect_async(&server).await;
+    for number in (0..20).rev() {
+        let id = format!("web-{number:02}");
+        let request = VoteRequest { id: &id, open: number % 2 > 0, ..vote() };
+        let reply = run(&mut connection, "votes", &request).await.unwrap();
+        let odd = (number..20).filter(|number| number % 2 > 0);
+        let ids: Vec<_> = odd.map(|number| format!("web-{number:02}")).collect();
+        assert_eq!(reply.open, ids.len() as u64);
+        assert_eq!(reply.ids, ids[..ids.len().min(8)]);
+    }
+}
+
+#[test]
+fn a_hold_is_of_the_member_that_set_its_end() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut connection = connect(&server);
+    let mut by = |id, seconds| {
+        let request = HoldRequest { id, ..hold(seconds * SECOND) };
+        let reply: Value = request.invocation("hold").invoke(&mut connection).unwrap();
+        HoldRequest::parse(&reply).unwrap().by
+    };
+    assert_eq!(by("a", 0), None);
+    assert_eq!(by("a", 50).as_deref(), Some("a"));
+    assert_eq!(by("b", 20).as_deref(), Some("a"), "it ends later");
+    assert_eq!(by("b", 90).as_deref(), Some("b"));
+    assert_eq!(by("a", 0).as_deref(), Some("b"), "only read");
 }
 
 #[test]
@@ -202,22 +235,39 @@ fn reply() -> impl Strategy<Value = Value> {
         1 => any::<Vec<u8>>().prop_map(Value::BulkString),
         1 => any::<String>().prop_map(Value::SimpleString),
     ];
-    leaf.prop_recursive(2, 12, 6, |inner| prop::collection::vec(inner, 0..6).prop_map(Value::Array))
+    let named =
+        (prop::collection::vec(0_i64..4, 0..6), prop::collection::vec(any::<Vec<u8>>(), 0..4))
+            .prop_map(|(numbers, texts)| {
+                let texts = texts.into_iter().map(Value::BulkString);
+                Value::Array(numbers.into_iter().map(Value::Int).chain(texts).collect())
+            });
+    let any = leaf.prop_recursive(2, 12, 6, |inner| {
+        prop::collection::vec(inner, 0..6).prop_map(Value::Array)
+    });
+    prop_oneof![2 => any, 1 => named]
+}
+
+/// Returns the integers of a reply and the number of the texts after them.
+fn parts(reply: &Value) -> Option<(Vec<i64>, usize)> {
+    let Value::Array(values) = reply else { return None };
+    let number = |value: &Value| if let Value::Int(value) = value { Some(*value) } else { None };
+    let numbers: Vec<_> = values.iter().map_while(number).collect();
+    let texts = &values[numbers.len()..];
+    let are_texts = texts.iter().all(|value| matches!(value, Value::BulkString(_)));
+    are_texts.then_some((numbers, texts.len()))
 }
 
 /// Holds for each parser: the result is an error exactly for a reply that the script cannot give.
-fn checks<R: Request>(reply: &Value, is_valid: impl Fn(&[i64]) -> bool) {
-    let numbers: Option<Vec<i64>> = match reply {
-        Value::Array(values) => values
-            .iter()
-            .map(|value| if let Value::Int(value) = value { Some(*value) } else { None })
-            .collect(),
-        _ => None,
-    };
+fn checks<R: Request>(reply: &Value, texts: usize, is_valid: impl Fn(&[i64]) -> bool) {
+    checks_all::<R>(reply, |n, count| count == texts && is_valid(n));
+}
+
+fn checks_all<R: Request>(reply: &Value, is_valid: impl Fn(&[i64], usize) -> bool) {
+    let is_valid = parts(reply).is_some_and(|(numbers, texts)| is_valid(&numbers, texts));
     match R::parse(reply) {
-        Ok(_) => assert!(numbers.is_some_and(|numbers| is_valid(&numbers)), "{reply:?}"),
+        Ok(_) => assert!(is_valid, "{reply:?}"),
         Err(error) => {
-            assert!(!numbers.is_some_and(|numbers| is_valid(&numbers)), "{reply:?}");
+            assert!(!is_valid, "{reply:?}");
             let text = error.to_string();
             assert!(text.starts_with(&format!("the script `{}` returned", R::NAME)), "{text}");
             assert!(text.chars().count() < 300, "{text}");
@@ -229,15 +279,17 @@ proptest! {
     #[test]
     fn garbage_is_an_error(reply in reply()) {
         let is_flag = |n: i64| n == 0 || n == 1;
-        checks::<LeaseRequest<'_>>(&reply, |n| {
+        checks::<LeaseRequest<'_>>(&reply, 0, |n| {
             n.len() == 5 && n[2] >= -1 && is_flag(n[3]) && n[4] >= 0
         });
-        checks::<HoldRequest<'_>>(&reply, |n| {
+        checks::<HoldRequest<'_>>(&reply, 1, |n| {
             n.len() == 4 && n[..3].iter().all(|n| *n >= 0) && is_flag(n[3])
         });
-        checks::<MemberRequest<'_>>(&reply, |n| n.len() == 2 && n[0] >= 0 && n[1] >= 0);
-        checks::<VoteRequest<'_>>(&reply, |n| n.len() == 2 && n[1] >= 0 && n[0] >= n[1]);
-        checks::<ProbeRequest<'_>>(&reply, |n| {
+        checks::<MemberRequest<'_>>(&reply, 0, |n| n.len() == 2 && n[0] >= 0 && n[1] >= 0);
+        checks_all::<VoteRequest<'_>>(&reply, |n, texts| {
+            n.len() == 2 && n[1] >= 0 && n[0] >= n[1] && i64::try_from(texts) == Ok(n[1].min(8))
+        });
+        checks::<ProbeRequest<'_>>(&reply, 0, |n| {
             n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
         });
     }

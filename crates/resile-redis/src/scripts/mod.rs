@@ -162,6 +162,19 @@ impl fmt::Write for Short {
     }
 }
 
+/// Returns the `N` integers of a reply and the texts after them, or `None` if the reply has another
+/// form.
+fn integers_and_texts<const N: usize>(reply: &Value) -> Option<([i64; N], Vec<String>)> {
+    let Value::Array(values) = reply else { return None };
+    let (numbers, texts) = values.split_at_checked(N)?;
+    let text = |value: &Value| match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let texts = texts.iter().map(text).collect::<Option<_>>()?;
+    Some((integers(&Value::Array(numbers.to_vec()))?, texts))
+}
+
 /// Returns the `N` integers of a reply, or `None` if the reply has another form.
 fn integers<const N: usize>(reply: &Value) -> Option<[i64; N]> {
     let Value::Array(values) = reply else { return None };

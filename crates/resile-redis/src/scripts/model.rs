@@ -81,13 +81,15 @@ fn id(name: &str) -> String {
 }
 
 /// The hold behind `cooldown.lua`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hold {
     known: bool,
     until: i128,
     since: i128,
     hint: i128,
     pub(super) time: Time,
+    /// The member that set the end.
+    by: String,
 }
 
 impl Hold {
@@ -114,21 +116,26 @@ impl Model<HoldRequest<'_>> for Hold {
                 [0; 3]
             };
             let [remaining, elapsed, hint] = times.map(duration);
-            return HoldReply { remaining, elapsed, hint, grew: false };
+            let by = runs.then(|| self.by.clone());
+            return HoldReply { remaining, elapsed, hint, grew: false, by };
         }
-        let before = *self;
-        let new = Self { known: true, until: now + remaining, since: now - elapsed, hint, time };
-        *self = new;
+        let (until, since, by) = (now + remaining, now - elapsed, request.id.to_owned());
+        let before = std::mem::replace(self, Self { known: true, until, since, hint, time, by });
+        let grew = !runs || until > before.until;
         if runs {
-            self.until = new.until.max(before.until);
-            self.since = new.since.min(before.since);
-            self.hint = new.hint.max(before.hint);
+            self.until = until.max(before.until);
+            self.since = since.min(before.since);
+            self.hint = hint.max(before.hint);
+        }
+        if !grew {
+            self.by = before.by;
         }
         HoldReply {
             remaining: duration(self.until - now),
             elapsed: duration(now - self.since),
             hint: duration(self.hint),
-            grew: !runs || self.until > before.until,
+            grew,
+            by: Some(self.by.clone()),
         }
     }
 
@@ -136,10 +143,11 @@ impl Model<HoldRequest<'_>> for Hold {
         if !self.known {
             return Stored::new();
         }
-        let Self { until, since, hint, time, .. } = self;
+        let Self { until, since, hint, time, by, .. } = self;
         let fields = [("u", until), ("s", since), ("h", hint), ("t", &time.now)];
         let text = |(name, value): (&str, &i128)| (name.to_owned(), value.to_string());
-        fields.into_iter().map(text).chain(time.distance()).collect()
+        let by = ("i".to_owned(), by.clone());
+        fields.into_iter().map(text).chain(time.distance()).chain([by]).collect()
     }
 
     fn life(&self) -> i128 {
@@ -191,9 +199,12 @@ impl Model<VoteRequest<'_>> for Votes {
         let vote = (calls, failures, request.open, now + micros(request.ttl));
         self.votes.insert(request.id.to_owned(), vote);
         self.votes.retain(|_, vote| vote.3 > now);
-        let voters = self.votes.values().filter(|vote| vote.0 > 0);
+        let voters = self.votes.iter().filter(|(_, vote)| vote.0 > 0);
         let members = voters.clone().count().try_into().unwrap();
-        VoteReply { members, open: voters.filter(|vote| vote.2).count().try_into().unwrap() }
+        let mut ids: Vec<_> = voters.filter(|(_, vote)| vote.2).map(|(id, _)| id.clone()).collect();
+        let open = ids.len().try_into().unwrap();
+        ids.truncate(8);
+        VoteReply { members, open, ids }
     }
 
     fn stored(&self) -> Stored {

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use redis::{Script, Value};
 
-use super::{Request, ScriptError, build, garbage, integers, micros};
+use super::{Request, ScriptError, build, garbage, integers_and_texts, micros};
 
 /// Replaces the vote of a member. See `votes.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +21,18 @@ pub(crate) struct VoteRequest<'a> {
 }
 
 /// The votes of the fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VoteReply {
     /// The members that had calls.
     pub(crate) members: u64,
     /// The members of these whose breaker would open.
     pub(crate) open: u64,
+    /// The ids of the latter, in their order: the first eight.
+    pub(crate) ids: Vec<String>,
 }
+
+/// The most ids in a reply.
+const NAMED: u64 = 8;
 
 impl Request for VoteRequest<'_> {
     type Reply = VoteReply;
@@ -51,11 +56,14 @@ impl Request for VoteRequest<'_> {
 
     fn parse(reply: &Value) -> Result<VoteReply, ScriptError> {
         let parsed = || {
-            let [members, open] = integers(reply)?;
-            if open > members {
-                return None;
-            }
-            Some(VoteReply { members: members.try_into().ok()?, open: open.try_into().ok()? })
+            let ([members, open], ids) = integers_and_texts(reply)?;
+            let (members, open) = (u64::try_from(members).ok()?, u64::try_from(open).ok()?);
+            let named = u64::try_from(ids.len()).ok()?;
+            (open <= members && named == open.min(NAMED)).then_some(VoteReply {
+                members,
+                open,
+                ids,
+            })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

@@ -61,6 +61,37 @@ async fn a_fleet_retries_as_much_as_one_process() {
     assert!(later >= CAPACITY - MEMBERS, "{later} retries");
 }
 
+/// Two calls of one process fail at once, in less time than an exchange takes. Four processes share the
+/// budget that is the default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_within_one_exchange_are_retried_while_the_fleet_has_plenty() {
+    let Some(server) = Server::start(&[]) else { return };
+    let join = || {
+        let budget = Budget::new(); // 8 tokens
+        let fleet = Fleet::new(&server.url()).unwrap();
+        Mate::join(&fleet, Upstream::new("plenty").with_budget(budget))
+    };
+    let crew = [join(), join(), join(), join()];
+    all_share(&crew).await;
+    // Each has the token of its next retry, and the account is full again.
+    for _ in 0..100 {
+        crew[0].upstream.budget().unwrap().deposit();
+    }
+    let balance = |mate: &Mate| mate.upstream.budget().unwrap().available();
+    let have = || crew.each_ref().map(balance);
+    until(
+        "two tokens each",
+        || have().iter().all(|tokens| *tokens >= 2),
+        || format!("{:?}", have()),
+    )
+    .await;
+    sleep(Duration::from_secs(2)).await;
+    let lasting = have();
+    assert!(lasting.iter().all(|tokens| *tokens == 2), "no token goes to and fro: {lasting:?}");
+    let withdrawn = (0..3).filter(|_| crew[0].upstream.budget().unwrap().withdraw()).count();
+    assert_eq!(withdrawn, 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_of_its_own_is_not_shared() {
     let Some(server) = Server::start(&[]) else { return };

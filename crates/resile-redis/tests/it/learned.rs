@@ -7,6 +7,7 @@ use resile_redis::Fleet;
 use tokio::time::sleep;
 
 use crate::crew::{Load, Mate, all_share, limited, until};
+use crate::log::capture_at;
 use crate::server::Server;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -47,4 +48,37 @@ async fn all_members_use_the_lowest_limit_and_what_one_has_learned() {
     sleep(SECOND).await;
     let calls = calls_a_second(&load).await;
     assert!((45.0..55.0).contains(&calls), "{calls}");
+}
+
+/// All members hear the same headers, but operators need one line.
+#[tokio::test]
+async fn a_limit_that_is_too_high_is_a_warning_of_one_member() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::DEBUG);
+    let join = |_| Mate::join(&Fleet::new(&server.url()).unwrap(), limited(100, 20));
+    let crew: Vec<_> = (0..4).map(join).collect();
+    all_share(&crew).await;
+    let hears = |count| {
+        for mate in &crew {
+            let limits = Limits::new().with(Dimension::Requests, Limit::of(count, Some(SECOND)));
+            let mut told = mate.upstream.try_admit().unwrap();
+            told.learn(limits);
+            told.succeeded();
+        }
+    };
+    let used = |mate: &Mate| mate.upstream.quota_rate(Dimension::Requests).unwrap().count();
+    let words = || format!("{:?} {:?}", crew.iter().map(used).collect::<Vec<_>>(), lines.with("h"));
+    hears(50);
+    until("the learned limit", || crew.iter().all(|mate| used(mate) == 50), words).await;
+    sleep(2 * SECOND).await;
+    let warnings = lines.with("WARN");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let line =
+        "fleet: the members have learned that the limit of requests is lower, and use 50.000";
+    assert!(warnings[0].contains(line), "{warnings:?}");
+    let others = lines.with("of requests, as another one has told");
+    assert_eq!(others.len(), 3, "{}", words());
+    assert!(others.iter().all(|line| line.starts_with("DEBUG")), "{others:?}");
+    let own = lines.with("quota too high: the upstream reports 50 requests");
+    assert!(!own.is_empty() && own.iter().all(|line| line.starts_with("DEBUG")), "{own:?}");
 }

@@ -183,26 +183,55 @@ async fn members_that_join_one_after_another_are_told_once() {
 async fn a_hold_of_another_process_is_told_once_with_its_length() {
     let Some(server) = Server::start(&[]) else { return };
     let (lines, _guard) = capture();
-    let join = || {
+    let join = |name| {
         let upstream = limited(100, 10).with_cooldown(Cooldown::new());
-        Mate::join(&Fleet::new(&server.url()).unwrap(), upstream)
+        Mate::join(&Fleet::new(&server.url()).unwrap().with_member_name(name), upstream)
     };
-    let crew = [join(), join()];
+    let crew = [join("web-1"), join("web-2")];
     all_share(&crew).await;
     crew[0].upstream.hold(Duration::from_secs(3));
     sleep(Duration::from_millis(1_500)).await; // each has read the hold too
     crew[0].upstream.hold(Duration::from_secs(4)); // the same hold, longer
     sleep(Duration::from_millis(500)).await;
-    let told = || lines.with("another process was asked");
+    let told = || lines.with("fleet: cooldown");
     assert_eq!(told().len(), 1, "{:?}", told());
-    assert!(told()[0].contains("cooldown: all calls wait 3.0s"), "{:?}", told());
-    let member = format!("member=\"{}\"", crew[0].member.id());
-    assert!(told()[0].contains(&member), "{:?}", told());
+    // A call that waits there does not say that this process was asked.
+    let call = crew[1].upstream.admit(resile::Never);
+    tokio::time::timeout(Duration::from_millis(10), call).await.unwrap_err();
+    assert_eq!(lines.with("WARN").len(), 1, "that of the process itself: {:?}", lines.with("WARN"));
+    let line = "cooldown: all calls wait 3.0s, member web-1 was asked to";
+    assert!(told()[0].contains(line) && told()[0].contains("by=\"web-1\""), "{:?}", told());
+    assert!(crew[0].member.id().starts_with("web-1-"), "{}", crew[0].member.id());
+    for mate in &crew {
+        let snapshot = mate.member.snapshot();
+        assert_eq!(snapshot.held_by.as_deref(), Some("web-1"), "{snapshot:?}");
+    }
     let is_over = || crew.iter().all(|mate| mate.upstream.held().is_none());
     until("the end", is_over, || format!("{:?}", told())).await;
+    let is_known = || crew.iter().all(|mate| mate.member.snapshot().held_by.is_none());
+    until("the end at all", is_known, || format!("{:?}", crew[1].member.snapshot())).await;
     crew[0].upstream.hold(Duration::from_secs(1)); // the same strain
     until("the next hold", || crew[1].upstream.held().is_some(), || format!("{:?}", told())).await;
     assert_eq!(told().len(), 1, "{:?}", told());
+}
+
+/// A member that joins during a hold hears no message, and reads the hold.
+#[tokio::test]
+async fn a_late_member_knows_who_was_asked() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let join = |name| {
+        let upstream = limited(100, 10).with_cooldown(Cooldown::new());
+        Mate::join(&Fleet::new(&server.url()).unwrap().with_member_name(name), upstream)
+    };
+    let first = join("web-1");
+    all_share(std::slice::from_ref(&first)).await;
+    first.upstream.hold(Duration::from_secs(9));
+    sleep(Duration::from_millis(300)).await;
+    let late = join("web-2");
+    let told = || lines.with("member web-1 was asked to");
+    until("the hold", || !told().is_empty(), || format!("{:?}", lines.with("fleet"))).await;
+    assert_eq!(late.member.snapshot().held_by.as_deref(), Some("web-1"));
 }
 
 /// The state that operators see lasts for a while after the return of the server.

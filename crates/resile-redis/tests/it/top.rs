@@ -12,6 +12,7 @@ use resile_redis::Fleet;
 use tokio::time::sleep;
 
 use crate::crew::{Mate, all_share, limited};
+use crate::scene::run;
 use crate::server::Server;
 use view::View;
 
@@ -89,13 +90,30 @@ async fn the_rows_of_top_are_the_snapshots_of_the_members() {
     }
     let hold = upstream.hold.as_ref().unwrap();
     assert!(hold.began <= 0 && (20_000_000..30_000_001).contains(&hold.ends), "{hold:?}");
+    assert_eq!(hold.by.as_deref(), Some(crew[0].member.id()));
     assert_eq!(upstream.votes.len(), 2);
 
     let text = table::of(&view);
     println!("{text}");
     assert!(text.starts_with("shared  2 members\n  held for 2"), "{text}");
     for id in ids {
-        assert_eq!(text.matches(id).count(), 3, "two leases and a vote: {text}");
+        let holds = usize::from(id == crew[0].member.id());
+        assert_eq!(text.matches(id).count(), 3 + holds, "two leases, a vote, a hold: {text}");
     }
     assert!(!text.contains(other.member.id()));
+}
+
+#[tokio::test]
+async fn the_member_that_may_probe_is_named() {
+    let Some(server) = Server::start(&[]) else { return };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let (now, ends) = (now.as_micros(), now.as_micros() + 60_000_000);
+    let permission = format!("{now} {ends} 0 -1 0 web-1-3985c75274c8e2a1");
+    run(&server, &["SET", "p:1:{model}:probe", &permission]).await;
+    run(&server, &["SET", "p:1:{other}:probe", &format!("{now} {ends} 0 -1 0 ")]).await;
+    let view = read(&server, "p");
+    let (member, ends) = view.upstreams["model"].probe.as_ref().unwrap();
+    assert_eq!(member, "web-1-3985c75274c8e2a1");
+    assert!((50_000_000..60_000_001).contains(ends), "{ends}");
+    assert_eq!(view.upstreams["other"].probe, None, "nobody may");
 }

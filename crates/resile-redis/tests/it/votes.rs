@@ -19,8 +19,10 @@ const MEMBERS: usize = 5;
 
 async fn crew(server: &Server, breaker: impl Fn() -> Breaker) -> Vec<Mate> {
     let crew: Vec<_> = (0..MEMBERS)
-        .map(|_| {
+        .map(|number| {
+            let name = format!("web-{number}");
             let fleet = Fleet::new(&server.url()).unwrap().with_votes(true);
+            let fleet = fleet.with_member_name(&name);
             Mate::join(&fleet, Upstream::new("voted").with_breaker(breaker()))
         })
         .collect();
@@ -172,27 +174,29 @@ async fn each_vote_is_told_and_the_decision_at_info() {
     until("all members", || all_tell("0 of 5, 3 are needed"), words).await;
     assert!(!told("at least 3 members must vote").is_empty(), "{}", words());
     fail(&crew[0], 2);
-    until("one vote", || all_tell("1 of 5, 3 are needed"), words).await;
-    let own = format!("member=\"{}\" vote=\"open\"", crew[0].member.id());
-    let line = told("1 of 5").into_iter().find(|line| line.contains(&own)).unwrap();
+    until("one vote", || all_tell("1 of 5 (web-0), 3 are needed"), words).await;
+    let own = "member=\"web-0\" vote=\"open\"";
+    let line = told("1 of 5").into_iter().find(|line| line.contains(own)).unwrap();
     assert!(line.starts_with("DEBUG ") && line.contains("upstream=\"voted\""), "{line}");
     assert!(line.contains("votes=1 needed=3 members=5"), "{line}");
     fail(&crew[1], 2);
     fail(&crew[2], 2);
-    let decision = "fleet: votes for open: 3 of 5, 3 are needed: half of its failures open";
-    until("the votes", || all_tell("3 of 5, 3 are needed"), words).await;
+    let decision = "fleet: votes for open: 3 of 5 (web-0, web-1, web-2), 3 are needed: half of its failures open";
+    until("the votes", || all_tell("3 of 5 (web-0, web-1, web-2), 3 are needed"), words).await;
     until("the decision", || tell(decision, 2), words).await;
     assert_eq!(told(decision).len(), 2, "it changes nothing for an open breaker: {}", words());
     assert!(told(decision).iter().all(|line| line.starts_with("INFO ")), "{}", words());
     let votes = crew[4].member.snapshot().votes.unwrap();
     assert_eq!((votes.open, votes.needed, votes.members), (3, Some(3), 5));
+    let open = crew[4].member.snapshot().open_voters;
+    assert_eq!(open, ["web-0", "web-1", "web-2"]);
     // The log grows with the votes and not with time.
     let before = told("votes").len();
     sleep(Duration::from_millis(1_200)).await;
     assert_eq!(told("votes").len(), before, "{}", words());
     crew[0].upstream.reset();
-    let over = "2 of 5, 3 are needed: a breaker opens at all of its failures again";
-    until("the votes", || all_tell("2 of 5, 3 are needed"), words).await;
+    let over = "2 of 5 (web-1, web-2), 3 are needed: a breaker opens at all of its failures again";
+    until("the votes", || all_tell("2 of 5 (web-1, web-2), 3 are needed"), words).await;
     until("the end", || tell(over, 2), words).await;
     assert_eq!(told(over).len(), 2, "{}", words());
 }

@@ -26,6 +26,8 @@ struct Lesson {
     /// The largest limit that was allowed.
     top: f64,
     told: i128,
+    /// The share of the base of which operators were told last, 1 for none.
+    said: f64,
 }
 
 /// The time for which a report counts, and that for which a lesson is kept, in microseconds.
@@ -40,7 +42,28 @@ impl Lesson {
     /// A limit of which nothing is known.
     fn new(own: f64, words: &str, now: i128) -> Self {
         let words = words.to_owned();
-        Self { base: own, words, based: now, cap: own, capped: 0, used: None, top: own, told: now }
+        Self {
+            base: own,
+            words,
+            based: now,
+            cap: own,
+            capped: 0,
+            used: None,
+            top: own,
+            told: now,
+            said: 1.0,
+        }
+    }
+
+    /// Returns whether a member has to tell operators of the limit that all use, and notes it.
+    fn tells(&mut self, used: f64) -> bool {
+        let share = used / self.base;
+        let (is_told, falls) = (self.said < 1.0, share < 0.9);
+        let is_news = if is_told { share < 0.8 * self.said || share >= 0.97 } else { falls };
+        if is_news {
+            self.said = if share < 0.97 { share } else { 1.0 };
+        }
+        is_news
     }
 
     /// Takes a report. Returns the limit that all use.
@@ -81,17 +104,21 @@ impl Model<LearnedRequest<'_>> for Lessons {
                 *lesson = new();
             }
             let used = lesson.take(report, own, now);
-            Known { base: rate(&lesson.words).unwrap(), used }
+            let is_news = lesson.tells(used);
+            Known { base: rate(&lesson.words).unwrap(), used, is_news }
         };
         request.reports.iter().map(answer).collect()
     }
 
     fn stored(&self) -> Stored {
         let text = |(name, lesson): (&String, &Lesson)| {
-            let Lesson { base, words, based, cap, capped, used, top, told } = lesson;
-            let [base, cap, top] = [base, cap, top].map(|limit| digits(*limit));
+            let Lesson { base, words, based, cap, capped, used, top, told, said } = lesson;
+            let [base, cap, top, said] = [base, cap, top, said].map(|limit| digits(*limit));
             let used = used.map(digits).unwrap_or_default();
-            (name.clone(), format!("{base} {based} {cap} {capped} {used} {top} {told} {words}"))
+            (
+                name.clone(),
+                format!("{base} {based} {cap} {capped} {used} {top} {told} {said} {words}"),
+            )
         };
         let Time { now, offset } = self.time;
         let times = [("t", now), ("d", offset)].map(|(name, at)| (name.to_owned(), at.to_string()));
