@@ -216,6 +216,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             in_doubt: false,
             is_partial: false,
             upstream: self.guard.target.owned_name(),
+            alternative: None,
         }
     }
 }

@@ -78,6 +78,8 @@ pub(crate) struct Facts {
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
     pub(crate) upstream: Option<Name>,
+    /// The upstream of the alternative that failed last, in the flat error of a fallback.
+    pub(crate) alternative: Option<Name>,
 }
 
 impl<E> GaveUp<E> {
@@ -310,8 +312,8 @@ impl<E> GaveUp<GaveUp<E>> {
     ///
     /// The attempts, the time and the name are those of the outer call, and the error is that of the
     /// last inner call. An outer call without a name takes the name of the inner one, unless it is a
-    /// [`fallback`](crate::fallback()), whose attempts are alternatives with a name each. The reason
-    /// and the rest depend on the outer call:
+    /// [`fallback`](crate::fallback()), whose attempts are alternatives with a name each: `{}` then prints
+    /// the name of the last one. The reason and the rest depend on the outer call:
     /// * If it ended because its inner calls failed, they are those of the last inner call. Its
     ///   reason is then [`Fatal`](StopReason::Fatal), [`Unclassified`](StopReason::Unclassified),
     ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
@@ -333,9 +335,12 @@ impl<E> GaveUp<GaveUp<E>> {
         let inner = *inner.0;
         if by_inner {
             let Facts { kind, attempts, elapsed, upstream, .. } = facts;
-            let name = inner.facts.upstream.filter(|_| kind != CallKind::Fallback);
-            let upstream = upstream.or(name);
-            let facts = Facts { kind, attempts, elapsed, upstream, ..inner.facts };
+            let Facts { upstream: name, alternative: last, .. } = inner.facts;
+            let (upstream, alternative) = match kind {
+                CallKind::Fallback => (upstream, name.or(last)),
+                _ => (upstream.or(name), last),
+            };
+            let facts = Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts };
             return GaveUp::new(Inner { facts, ..inner });
         }
         GaveUp::new(Inner { facts, ..inner })

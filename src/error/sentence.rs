@@ -22,6 +22,9 @@ impl<E> fmt::Display for GaveUp<E> {
         if !self.elapsed().is_zero() && !is_at_once {
             write!(f, " in {:.1?}", self.elapsed())?;
         }
+        if let Some(name) = &self.facts().alternative {
+            write!(f, " (the last one: {})", OneLine(name.as_str()))?;
+        }
         self.write_reason(f)?;
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;

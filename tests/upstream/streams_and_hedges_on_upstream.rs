@@ -539,10 +539,13 @@ async fn a_flattened_fallback_has_the_reason_of_the_last_inner_call() {
     );
     assert_eq!((flat.attempts(), flat.elapsed()), (2, 2 * SECOND));
     assert_eq!(flat.verdict(), Some(Verdict::transient()));
-    assert_eq!(flat.to_string(), "gave up after 2 alternatives in 2.0s");
+    assert_eq!(flat.to_string(), "gave up after 2 alternatives in 2.0s (the last one: small)");
     let named = fallback(&[&LARGE, &SMALL], ask, FallbackPolicy::new(), Never).on("models").await;
     let flat = named.unwrap_err().flatten();
-    assert_eq!(format!("{flat:#}"), "models: gave up after 2 alternatives in 2.0s: small");
+    assert_eq!(
+        format!("{flat:#}"),
+        "models: gave up after 2 alternatives in 2.0s (the last one: small): small"
+    );
 
     // No inner call ended, so the reason is the outer one.
     let hangs = |_: Alternative<'_, &'static Upstream>| pending::<Result<(), GaveUp<&str>>>();
