@@ -20,8 +20,9 @@ use std::sync::Arc;
 ///
 /// static RETRIES: AtomicU32 = AtomicU32::new(0);
 /// fn count(event: &Event<'_>) {
-///     if let EventKind::Waiting { .. } = event.kind {
-///         RETRIES.fetch_add(1, Ordering::Relaxed);
+///     // An attempt after the first one is a retry that was sent.
+///     if let EventKind::Started { attempt, .. } = event.kind {
+///         RETRIES.fetch_add(u32::from(!attempt.is_first()), Ordering::Relaxed);
 ///     }
 /// }
 /// static STORE: Upstream =

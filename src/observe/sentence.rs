@@ -177,7 +177,7 @@ impl Event<'_> {
                 f.write_str(if gauges.is_joined() {
                     ", another process was asked to"
                 } else {
-                    ", the upstream asked for fewer requests"
+                    ", the upstream throttled an attempt"
                 })
             }
             HeldBy::Throttle => {

@@ -99,7 +99,11 @@ impl StopReason {
 
     /// Returns whether the number of attempts or `cut` already implies the reason in a message.
     pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
-        matches!(self, Self::Attempts | Self::Alternatives) || cut == Some(Cut::Deadline)
+        match self {
+            Self::Attempts | Self::Alternatives => true,
+            Self::Partial => false,
+            _ => cut == Some(Cut::Deadline),
+        }
     }
 
     /// Returns whether the wait of `after` that ends a call is the floor of the classifier. `verdict`

@@ -86,7 +86,7 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     let held = waits.iter().filter(|(_, line)| line.contains("for the cooldown")).count();
     // The retry of the throttled call comes during the release, which has no lines.
     assert_eq!(held, 39, "a line for each wait for the hold");
-    let starts = "feed: cooldown: all calls wait 20.0s, the upstream asked for fewer requests";
+    let starts = "feed: cooldown: all calls wait 20.0s, the upstream throttled an attempt";
     let loud: Vec<_> = waits.iter().filter(|(level, _)| *level <= Level::INFO).collect();
     assert!(loud.len() == 2 && loud.contains(&&(Level::WARN, starts.into())), "{loud:?}");
     timer.advance(SECOND * 30);

@@ -51,6 +51,9 @@ async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     let gave_up = gave_up.unwrap();
     assert_eq!((items, took), (9, SECOND * 10 + SECOND / 2));
     assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Partial, Some(Cut::Deadline)));
+    let words = "gave up after 1 attempt in 10.5s, part of the answer was already delivered \
+                 (last failure: did not finish before the deadline of the call)";
+    assert_eq!(gave_up.to_string(), words);
 }
 
 #[tokio::test(start_paused = true)]
