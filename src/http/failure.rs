@@ -29,8 +29,8 @@ const SHOWN: usize = 200;
 /// [`not_sent`](Self::not_sent) and [`not_understood`](Self::not_understood).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
-/// answer:" and the innermost cause. A failure by `reqwest` has the URL of the answer too, as in "503
-/// Service Unavailable from `https://api.example/v1`: overloaded". It shows at most 200 characters of the body and escapes
+/// answer:" and the innermost cause. A failure by `reqwest` has the URL too, as in "503 Service Unavailable
+/// from `https://api.example/v1`: overloaded". It shows at most 200 characters of the body and escapes
 /// control characters. The alternate form (`{:#}`) omits the wait, because a log line prints the
 /// hint of the verdict. The [`source`](Error::source) is the cause. A failure is one pointer in
 /// size.
@@ -63,7 +63,7 @@ pub struct Failure(Box<Inner>);
 struct Inner {
     outcome: Outcome,
     body: String,
-    /// The URL that refused, if the client tells it. Empty otherwise.
+    /// The URL of the request or of its answer, if the client tells it. Empty otherwise.
     url: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -156,7 +156,7 @@ impl Failure {
         Self(Box::new(Inner { outcome, body: String::new(), url: String::new(), source }))
     }
 
-    /// Adds the URL of the answer.
+    /// Adds the URL of the request or of its answer.
     #[cfg(feature = "reqwest")]
     pub(super) fn at(mut self, url: String) -> Self {
         self.0.url = url;
@@ -263,6 +263,14 @@ impl fmt::Display for Failure {
             Outcome::NotUnderstood => f.write_str("answer not understood")?,
             Outcome::NotBuilt => f.write_str("request not built")?,
             Outcome::Unanswered | Outcome::Cut | Outcome::Redirected => f.write_str("no answer")?,
+        }
+        if !self.0.url.is_empty() {
+            let word = match self.0.outcome {
+                Outcome::NotSent => "to",
+                Outcome::NotBuilt => "for",
+                _ => "from",
+            };
+            write!(f, " {word} {}", OneLine(&self.0.url))?;
         }
         match self.root() {
             Some(root) => write!(f, ": {}", Short(&text_of(format_args!("{root}")))),

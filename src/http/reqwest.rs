@@ -96,10 +96,11 @@ fn strip(url: &mut reqwest::Url) {
 /// [`error_for_status`] instead.
 impl From<Error> for Failure {
     fn from(mut error: Error) -> Self {
-        if let Some(url) = error.url_mut() {
+        let url = error.url_mut().map(|url| {
             strip(url);
-        }
-        Self::caused(outcome(&error), error.into())
+            url.to_string()
+        });
+        Self::caused(outcome(&error), error.into()).at(url.unwrap_or_default())
     }
 }
 

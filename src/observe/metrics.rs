@@ -25,7 +25,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
-/// | `resile_retries_total` | counter | `health` | retries that were scheduled. A call may end before such a retry begins: by its token, by its deadline or by a part of the upstream |
+/// | `resile_retries_total` | counter | | attempts after the first one of their call, without hedges. A retry that was scheduled but never began does not count |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
 /// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them |
@@ -146,6 +146,8 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Started { attempt, reserved } => {
             if is_hedge && !attempt.is_first() {
                 count("resile_hedges_total", "event", "started");
+            } else if !attempt.is_first() {
+                counter!("resile_retries_total", "upstream" => name.clone()).increment(1);
             }
             tokens("reserved", reserved.unwrap_or_default());
         }
@@ -162,8 +164,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             let outcome = failure.cut.map_or(failure.health().as_str(), |cut| cut.as_str());
             attempt_ended(outcome, latency);
         }
-        EventKind::Waiting { failure, delay, .. } => {
-            count("resile_retries_total", "health", failure.health().as_str());
+        EventKind::Waiting { delay, .. } => {
             time("resile_wait_duration_seconds", "before", "retry", delay);
         }
         EventKind::Denied { .. } => count("resile_hedges_total", "event", "denied"),
@@ -294,7 +295,7 @@ fn describe() {
     );
     describe_counter!(
         "resile_retries_total",
-        "Retries that were scheduled, by the health of the upstream. Not each of them begins."
+        "Retries that began: attempts after the first one of their call."
     );
     describe_histogram!(
         "resile_wait_duration_seconds",

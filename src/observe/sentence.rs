@@ -14,7 +14,7 @@ impl fmt::Display for Event<'_> {
         if let Some(name) = self.upstream {
             write!(f, "{}: ", OneLine(name))?;
         }
-        let allowed = self.call.map_or(0, |call| call.allowed);
+        let of = Allowed(self.call.map_or(0, |call| call.allowed));
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
         match self.kind {
@@ -23,22 +23,22 @@ impl fmt::Display for Event<'_> {
                 f.write_str("their attempts multiply")
             }
             EventKind::Started { attempt: started, .. } => {
-                write!(f, "{attempt} {} of {allowed} starts", started.number())
+                write!(f, "{attempt} {}{of} starts", started.number())
             }
             EventKind::Held { attempt: number, by, delay } => {
-                write!(f, "{attempt} {number} of {allowed} waits ")?;
+                write!(f, "{attempt} {number}{of} waits ")?;
                 delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
                 write!(f, "for the {}", by.as_str())
             }
             EventKind::Settled { attempt: number, before, charged } => {
-                write!(f, "{attempt} {number} of {allowed} used {charged} tokens, ")?;
+                write!(f, "{attempt} {number}{of} used {charged} tokens, ")?;
                 write!(f, "{before} were reserved")
             }
             EventKind::Failed { attempt: failed, failure, .. } => {
-                write!(f, "{attempt} {} of {allowed} failed: {failure}", failed.number())
+                write!(f, "{attempt} {}{of} failed: {failure}", failed.number())
             }
             EventKind::Waiting { attempt: failed, failure, delay, .. } => {
-                write!(f, "{attempt} {} of {allowed} failed, ", failed.number())?;
+                write!(f, "{attempt} {}{of} failed, ", failed.number())?;
                 let held = self.gauges.cooldown;
                 let least = held.map_or(delay, |held| held.max(delay));
                 match held {
@@ -50,14 +50,14 @@ impl fmt::Display for Event<'_> {
                 }
             }
             EventKind::Denied { attempts, by } => {
-                write!(f, "hedge not started after attempt {attempts} of {allowed}: ")?;
+                write!(f, "hedge not started after attempt {attempts}{of}: ")?;
                 f.write_str(denial(by))
             }
             EventKind::Lost { attempt: lost } => {
-                write!(f, "attempt {lost} of {allowed} dropped: another attempt ended the call")
+                write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
             }
             EventKind::Succeeded { attempt: number, .. } => {
-                write!(f, "{attempt} {number} of {allowed} succeeded")
+                write!(f, "{attempt} {number}{of} succeeded")
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
@@ -94,9 +94,10 @@ impl Event<'_> {
             return Ok(());
         };
         let allowed = self.call.map_or(0, |call| call.allowed);
+        let of = Allowed(allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
-        write!(f, "gave up after {attempts} of {allowed} {attempt}s")?;
+        write!(f, "gave up after {attempts}{of} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
         let words = reason.in_words(failure.verdict, failure.cut);
@@ -116,6 +117,8 @@ impl Event<'_> {
         if has_cause {
             f.write_str(": ")?;
             let is_floor = failure.verdict.is_some_and(|verdict| verdict.floor().is_some());
+            let hint = failure.verdict.and_then(|verdict| verdict.hint());
+            let is_told = too_long.is_some_and(|too_long| too_long.tells(hint));
             // Nothing waits any more, or the words above have said it.
             if is_floor || is_told || words == NOT_WANTED {
                 failure.fmt_cause(f)?;
@@ -190,6 +193,16 @@ impl Event<'_> {
             }
             HeldBy::Breaker => f.write_str("the circuit breaker is open"),
         }
+    }
+}
+
+/// Prints the number of attempts that the policy allows, as in " of 3". A policy without a limit allows
+/// the largest number, which would tell the reader nothing.
+struct Allowed(u32);
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == u32::MAX { Ok(()) } else { write!(f, " of {}", self.0) }
     }
 }
 

@@ -58,6 +58,8 @@ impl fmt::Display for TooLong {
             }
             Self::Delay { wait, by, left, total } => {
                 let by = by.map(HeldBy::as_str);
+                let (wait_text, left_text) = apart(wait, left);
+                let total = total.map(rounded);
                 match (by, total) {
                     (None, Some(total)) if wait.is_zero() => {
                         return write!(f, "no time of {total:?} is left for the next attempt");
@@ -66,14 +68,59 @@ impl fmt::Display for TooLong {
                         write!(f, "the next attempt waited for the {by} ")?;
                         return write!(f, "until no time of {total:?} was left");
                     }
-                    (None, _) => write!(f, "the next attempt would start in {wait:.1?}, ")?,
-                    (Some(by), _) => write!(f, "the {by} holds the next attempt for {wait:.1?}, ")?,
+                    (None, _) => {
+                        write!(f, "the next attempt would start in {wait_text}, ")?;
+                    }
+                    (Some(by), _) => {
+                        write!(f, "the {by} holds the next attempt for {wait_text}, ")?;
+                    }
                 }
                 match total {
-                    Some(total) => write!(f, "but {left:.1?} of {total:?} are left"),
+                    Some(total) if wait == left => {
+                        write!(f, "just when the {left_text} left of {total:?} end")
+                    }
+                    Some(total) => write!(f, "but {left_text} of {total:?} are left"),
                     None => f.write_str("and the call may not wait"),
                 }
             }
         }
+    }
+}
+
+/// Returns a limit as it was set. One that was computed from the time of another call has more digits than
+/// a reader needs, so it is rounded to milliseconds.
+fn rounded(limit: Duration) -> Duration {
+    const MS: u32 = 1_000_000;
+    let nanos = limit.subsec_nanos();
+    let is_computed = nanos % 1_000 != 0 && limit > Duration::from_millis(100);
+    let rounded = Duration::from_nanos(u64::from((nanos + MS / 2) / MS * MS));
+    let seconds = Duration::from_secs(limit.as_secs());
+    if is_computed { seconds.saturating_add(rounded) } else { limit }
+}
+
+/// Returns both times with one digit behind the point, or with as many as tell them apart.
+fn apart(wait: Duration, left: Duration) -> (String, String) {
+    (1..=9)
+        .map(|digits| (format!("{wait:.digits$?}"), format!("{left:.digits$?}")))
+        .find(|(wait_text, left_text)| wait_text != left_text || wait == left)
+        .unwrap_or_else(|| (format!("{wait:?}"), format!("{left:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_computed_limit_is_rounded() {
+        for (limit, words) in
+            [(19_999_877_656, "20s"), (5_000_000_000, "5s"), (2_125_000_000, "2.125s")]
+        {
+            let (wait, left) = (Duration::from_secs(42), Duration::from_secs(2));
+            let total = Some(Duration::from_nanos(limit));
+            let text = TooLong::Delay { wait, by: None, left, total }.to_string();
+            assert!(text.ends_with(&format!("but 2.0s of {words} are left")), "{text}");
+        }
+        assert_eq!(rounded(Duration::MAX).as_secs(), u64::MAX);
+        assert_eq!(rounded(Duration::from_nanos(1_500)), Duration::from_nanos(1_500));
     }
 }

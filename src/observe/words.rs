@@ -6,6 +6,9 @@ use super::urls;
 
 /// An error with its sources, each text once: "request failed: connection refused".
 ///
+/// An error whose own words end with those of its innermost source has chosen what to say of its sources, so
+/// the ones between are left out.
+///
 /// Many errors repeat the text of their source, so such a text is left out. Some, such as `tonic::Status`,
 /// end with the `Debug` of their source, which has the same facts in the form of the source code. It is
 /// left out too.
@@ -17,8 +20,12 @@ const MOST: usize = 32;
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = own_words(self.0);
-        let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
-        for source in sources.take(MOST) {
+        let sources = || std::iter::successors(self.0.source(), |error| Error::source(*error));
+        let last = sources().take(MOST).last().map(own_words);
+        if last.is_some_and(|last| ends_with(&line, &last)) {
+            return f.write_str(&line);
+        }
+        for source in sources().take(MOST) {
             append(&mut line, &own_words(source));
         }
         f.write_str(&line)
@@ -56,6 +63,11 @@ pub(crate) fn append(line: &mut String, text: &str) {
         line.push_str(": ");
     }
     line.push_str(text);
+}
+
+/// Returns whether `line` ends with `text` behind a colon.
+fn ends_with(line: &str, text: &str) -> bool {
+    !text.is_empty() && line.strip_suffix(text).is_some_and(|before| before.ends_with(": "))
 }
 
 /// Returns whether `line` has `text` as whole words: "shutdown" does not have "down".

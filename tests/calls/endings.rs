@@ -122,6 +122,40 @@ fn the_verdict_on_a_remembered_cut_is_told_to_an_outer_call() {
     assert!(words.ends_with(end), "{words}");
 }
 
+/// Times that look alike are told apart, and a delay up to the deadline is named as such.
+#[test]
+fn the_words_of_a_delay_that_is_too_long_do_not_contradict_themselves() {
+    let end = |delay: u64, total: u64| {
+        let timer = ManualTimer::new();
+        let script = Script::new(&[Step::Fail]);
+        let steps = Backoff::fixed(Duration::from_millis(delay)).with_jitter(Jitter::None);
+        let policy =
+            RetryPolicy::new().with_backoff(steps).with_total_timeout(Duration::from_millis(total));
+        ends(&feed(&timer), &timer, &script, policy, "feed: gave up").0.to_string()
+    };
+    let (start, words) = ("feed: gave up after 1 attempt", "the next attempt would start in");
+    assert_eq!(end(1_640, 1_620), format!("{start}, {words} 1.64s, but 1.62s of 1.62s are left"));
+    assert_eq!(
+        end(2_000, 2_000),
+        format!("{start}, {words} 2.0s, just when the 2.0s left of 2s end")
+    );
+}
+
+/// A policy without a limit on attempts has no number to print.
+#[test]
+fn attempts_without_a_limit_are_not_counted_against_one() {
+    let timer = ManualTimer::new();
+    let script = Script::new(&[Step::Fail]);
+    let steps = Backoff::fixed(SECOND).with_jitter(Jitter::None);
+    let policy = RetryPolicy::new()
+        .with_attempts(u32::MAX)
+        .with_backoff(steps)
+        .with_total_timeout(SECOND * 2);
+    let (_, lines) =
+        ends(&feed(&timer), &timer, &script, policy, "feed: attempt 1 failed, retrying");
+    assert!(!lines.is_empty(), "{lines:?}");
+}
+
 /// The next delay is longer than the time left. The line has both, and the error too.
 #[test]
 fn a_delay_that_is_too_long_is_named_with_the_time_left() {

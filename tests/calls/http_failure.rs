@@ -233,7 +233,10 @@ async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
     assert!(failure.is_not_sent() && failure.status().is_none());
     assert_eq!(POST.classify(&failure), Some(Verdict::transient().not_sent()));
     let words = failure.to_string();
-    assert!(words.starts_with("no connection: ") && words.contains("refused"), "{words}");
+    assert!(
+        words.starts_with("no connection to http://127.0.0.1:") && words.contains("refused"),
+        "{words}"
+    );
     assert!(failure.source().unwrap().is::<reqwest::Error>());
     assert_no_secret(&failure);
 }
@@ -254,7 +257,10 @@ async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
             assert_eq!(gave_up.reason(), StopReason::Fatal);
             let failure = gave_up.into_last().unwrap();
             assert!(!failure.is_not_sent() && failure.status().is_none());
-            assert!(failure.to_string().starts_with("no answer: "), "{failure}");
+            assert!(
+                failure.to_string().starts_with("no answer from http://127.0.0.1:"),
+                "{failure}"
+            );
             assert_no_secret(&failure);
         }
     }
@@ -343,7 +349,7 @@ async fn an_error_of_the_client_keeps_its_status() {
     let answer = client().get(format!("http://{address}/")).send().await.unwrap();
     let failure = Failure::from(answer.error_for_status().unwrap_err());
     assert_eq!(failure.status(), Some(StatusCode::NOT_FOUND));
-    assert_eq!(failure.to_string(), "404 Not Found");
+    assert_eq!(failure.to_string(), format!("404 Not Found from http://{address}/"));
     assert_eq!(
         GET.classify(&failure),
         GET.classify(
@@ -442,7 +448,7 @@ async fn a_body_that_does_not_fit_the_type_is_an_answer() {
         assert_eq!(gave_up.verdict(), Some(healthy));
         let failure = gave_up.into_last().unwrap();
         let words = failure.to_string();
-        assert!(words.starts_with("answer not understood: "), "{words}");
+        assert!(words.starts_with("answer not understood from http://127.0.0.1:"), "{words}");
         assert!(words.contains("line 1"), "{words}");
         assert!(!failure.is_not_sent() && failure.status().is_none());
         assert_eq!(GET.error_type(&failure).as_deref(), Some("decode"));
@@ -470,7 +476,7 @@ async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
         let (address, requests, _) = serve(&[text(cut), text(cut), ten]).await;
         let client = client();
         let failure = read(&client, address).await.unwrap_err();
-        assert!(failure.to_string().starts_with("no answer: "), "{failure}");
+        assert!(failure.to_string().starts_with("no answer from http://127.0.0.1:"), "{failure}");
         assert_eq!(GET.classify(&failure), Some(GET.unanswered()), "{cut}");
         assert_eq!(POST.classify(&failure), Some(POST.unanswered()), "{cut}");
         assert_eq!(GET.error_type(&failure).as_deref(), Some("no_answer"));

@@ -126,6 +126,10 @@ async fn ends_after_the_delay() {
     );
     late.unwrap_err();
 
+    // The third attempt would start at the deadline.
+    let exact = policy.with_attempts(3).with_total_timeout(SECOND * 2);
+    retry(down, exact, Never).on(&plain).await.unwrap_err();
+
     let cooled = feed().with_cooldown(Cooldown::new());
     let hold = |_| {
         cooled.hold(SECOND * 60);
