@@ -114,6 +114,7 @@ where
         if !X::ALONE {
             let now = self.engine.now();
             for slot in slots {
+                self.engine.guard.note_too_late(slot, self.engine.started, now);
                 self.engine.report_deadline(slot, verdict, now, enough);
             }
         }

@@ -149,6 +149,25 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
+    /// Returns the time that a waiter of the quota must have left to begin, if the call has this total
+    /// timeout.
+    pub(crate) fn margin(&self, total: u64) -> u64 {
+        let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
+        quota.map_or(0, |quota| quota.margin(total))
+    }
+
+    /// Notes that the deadline cut an attempt at `now` that began too late for it, after a long wait of its
+    /// call since `started`.
+    #[cold]
+    pub(crate) fn note_too_late(&mut self, slot: usize, started: u64, now: u64) {
+        let Some(began) = self.began(slot) else { return };
+        let (waited, had) = (began.saturating_sub(started), now.saturating_sub(began));
+        let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
+        if let Some(quota) = quota.filter(|_| waited > had) {
+            quota.note_cut(had);
+        }
+    }
+
     /// Returns the time at which the cooldown lets the next attempt go, if the call asks at `at` and ends at
     /// `ends_at`, during the hold or its release. The place in the release is drawn here.
     pub(crate) fn place(&self, at: u64, ends_at: u64) -> Option<u64> {

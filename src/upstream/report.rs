@@ -40,10 +40,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
+        let hurries = parts.quota.as_ref().filter(|quota| quota.hurries());
         let reads = parts.throttle.as_ref().is_some_and(Throttle::needs_time);
         let reading = || Some(Owned(&self.target).now());
         let ended = match end {
-            End::At(at) if reads || learning.is_some() => at.or_else(reading),
+            End::At(at) if reads || learning.is_some() || hurries.is_some() => at.or_else(reading),
             End::AtStart if reads => began.known().or_else(reading),
             _ => None,
         };
@@ -68,6 +69,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(throttle) = &parts.throttle {
             throttle.note_accepted(ended);
+        }
+        if let (Some(quota), Some(began), Some(ended)) = (hurries, began.known(), ended) {
+            quota.note_whole(ended.saturating_sub(began));
         }
         if let (Some(bulkhead), Some(began), Some(ended)) = (learning, began.known(), ended) {
             bulkhead.learn(began, ended, || Owned(&self.target).draw_within(0..=1) == 1);

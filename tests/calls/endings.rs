@@ -198,7 +198,7 @@ fn a_call_whose_time_ends_in_a_queue_names_the_queue() {
     let policy = RetryPolicy::new().with_total_timeout(SECOND * 8);
     let call = retry(|_| ready(Ok::<(), Down>(())), policy, Never).on(&upstream);
     let gave_up = drive(call, &timer).unwrap_err();
-    let words = "the next attempt waited for the bulkhead until no time of 8s was left";
+    let words = "the next attempt waited for the bulkhead until too little of 8s was left";
     assert_eq!(gave_up.to_string(), format!("feed: gave up after 0 attempts in 8.0s, {words}"));
 }
 

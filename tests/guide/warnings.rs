@@ -137,6 +137,15 @@ async fn ends_after_the_delay() {
     };
     retry(hold, policy, Never).on(&cooled).await.unwrap_err();
 
+    // The second call begins after a long wait and is cut. The third one has no time for its retry.
+    let slow =
+        feed().with_quota(Quota::new().with_requests(Rate::new(1, SECOND * 10).with_burst(1)));
+    let fifteen = policy.with_total_timeout(SECOND * 15);
+    retry(|_| ready(Ok::<_, &str>(())), fifteen, Never).on(&slow).await.unwrap();
+    retry(|_| pending::<Result<(), &str>>(), fifteen, Never).on(&slow).await.unwrap_err();
+    tokio::time::sleep(SECOND * 10).await;
+    retry(down, fifteen, Never).on(&slow).await.unwrap_err();
+
     let full = feed().with_bulkhead(Bulkhead::new(1));
     let taken = async {
         tokio::time::sleep(SECOND / 2).await;
