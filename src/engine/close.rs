@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::emit::tell_failure;
 use super::ending::{Doubt, Ending};
 use super::engine::remaining;
 use super::finish::{Classified, classified_cut};
@@ -12,7 +13,7 @@ use crate::error::{Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
+use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The close of a call without success.
@@ -113,9 +114,12 @@ where
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
             let now = self.engine.now();
+            let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
+            let failure: TellFailure<'_> =
+                &|tell| tell_failure::<E, X>(last, classifier, Some(cut), Some(verdict), tell);
             for slot in slots {
                 self.engine.guard.note_too_late(slot, self.engine.started, now);
-                self.engine.report_deadline(slot, verdict, now, enough);
+                self.engine.report_deadline(slot, verdict, now, enough, failure);
             }
         }
         self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
@@ -186,9 +190,16 @@ where
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds.
     #[cold]
-    fn report_deadline(&mut self, slot: usize, verdict: Verdict, now: u64, enough: u64) {
+    fn report_deadline(
+        &mut self,
+        slot: usize,
+        verdict: Verdict,
+        now: u64,
+        enough: u64,
+        failure: TellFailure<'_>,
+    ) {
         if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-            self.guard.report(slot, Some(verdict), Some(now), true);
+            self.guard.report(slot, Some(verdict), Some(now), true, Some(failure));
         }
     }
 

@@ -69,7 +69,13 @@ impl fmt::Display for Event<'_> {
                 f.write_str("the upstream refused an attempt")
             }
             EventKind::Learned(finding) => write_finding(f, &finding),
-            EventKind::Breaker(transition) => transition.fmt(f),
+            EventKind::Breaker { transition, failure } => {
+                transition.fmt(f)?;
+                failure.map_or(Ok(()), |failure| {
+                    f.write_str(": ")?;
+                    failure.fmt_at_end(f)
+                })
+            }
             #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet {status}"),
         }
@@ -116,14 +122,13 @@ impl Event<'_> {
         let has_cause = failure.cut.is_some() || failure.error.is_some();
         if has_cause {
             f.write_str(": ")?;
-            let is_floor = failure.verdict.is_some_and(|verdict| verdict.floor().is_some());
             let hint = failure.verdict.and_then(|verdict| verdict.hint());
             let is_told = too_long.is_some_and(|too_long| too_long.tells(hint));
-            // Nothing waits any more, or the words above have said it.
-            if is_floor || is_told || words == NOT_WANTED {
+            // The words above have said it.
+            if is_told || words == NOT_WANTED {
                 failure.fmt_cause(f)?;
             } else {
-                fmt::Display::fmt(&failure, f)?;
+                failure.fmt_at_end(f)?;
             }
         }
         // `failure` has printed its own hint.

@@ -63,7 +63,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let Some(parts) = self.target.parts() else { return Admit::Go };
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
-        let owned = Owned(&self.target);
+        let owned = Owned::new(&self.target);
         if held.is_some() {
             let was_queued = matches!(held, Held::Queued { .. });
             if let Some(admission) = resume(held, parts, &self.target.demand(), waker, &owned) {
@@ -175,13 +175,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if lending::is_within_any() {
             return None; // the attempt around the call may have been admitted
         }
-        let owned = Owned(&self.target);
+        let owned = Owned::new(&self.target);
         cooldown.place(at, ends_at, |range| owned.draw_within(range))
     }
 
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
-        breaker.refusal_within(delay, &Owned(&self.target))
+        breaker.refusal_within(delay, &Owned::new(&self.target))
     }
 }

@@ -41,6 +41,7 @@ mod nested;
 mod night;
 mod observe;
 mod observer_panics;
+mod opening;
 mod reproducible;
 mod retry;
 mod retry_policy_config;

@@ -372,10 +372,12 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     let down = Script::new(&[Step::Fail]);
     (0..2).for_each(|_| call(&down));
     let gave_up = "feed: gave up after 1 of 1 attempts: down";
-    let opened = "feed: breaker opened for 30.0s: too many failures in a row";
+    let opened = |error: &str| {
+        format!("feed: breaker opened for 30.0s: too many failures in a row: {error}")
+    };
     assert_eq!(
         messages(),
-        [warn(&format!("{gave_up}, 1")), warn(opened), warn(&format!("{gave_up}, 2"))]
+        [warn(&format!("{gave_up}, 1")), warn(&opened("down, 2")), warn(&format!("{gave_up}, 2"))]
     );
     (0..3).for_each(|_| call(&down));
     let refused = debug(
@@ -394,11 +396,17 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     let released = closed("1 attempt refused");
     assert_eq!(messages(), [warn("feed: breaker isolated"), refused, released]);
 
-    // The fields give the reason and the open time. There is no call and no call site.
+    // The fields give the reason, the open time and the failure. There is no call and no call site.
     (0..2).for_each(|_| call(&down));
     let records = LOGGED.take();
-    let fields = [("upstream", "\"feed\""), ("delay_ms", "30000"), ("reason", "\"consecutive\"")];
-    assert_eq!(records[1], log_record(Level::WARN, opened, &fields));
+    let fields = [
+        ("upstream", "\"feed\""),
+        ("delay_ms", "30000"),
+        ("error.type", "\"calls::script::Down\""),
+        ("health", "\"failing\""),
+        ("reason", "\"consecutive\""),
+    ];
+    assert_eq!(records[1], log_record(Level::WARN, &opened("down, 4"), &fields));
 }
 
 #[test]

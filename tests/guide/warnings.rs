@@ -171,23 +171,21 @@ async fn parts() {
     }
 
     let breaker = || Breaker::new().without_consecutive().without_failure_rate();
-    let breakers = [
-        breaker().with_consecutive(1),
-        breaker().with_failure_rate(0.5, 1),
-        breaker().with_slow_rate(SECOND, 0.5, 1),
-    ];
+    let breakers = [breaker().with_consecutive(1), breaker().with_failure_rate(0.5, 1)];
     for breaker in breakers {
         let upstream = feed().with_breaker(breaker);
-        let admitted = upstream.try_admit().unwrap();
-        tokio::time::sleep(SECOND * 2).await;
-        admitted.settle(&Verdict::transient());
+        upstream.call(ready(Err::<(), _>("down")), Always).await.unwrap_err();
         tokio::time::sleep(SECOND * 60).await;
         for _ in 0..5 {
-            if let Ok(probe) = upstream.try_admit() {
-                probe.settle(&Verdict::transient());
-            }
+            let _ = upstream.call(ready(Err::<(), _>("down")), Always).await;
         }
     }
+    let upstream = feed().with_breaker(breaker().with_slow_rate(SECOND, 0.5, 1));
+    let slow = async {
+        tokio::time::sleep(SECOND * 2).await;
+        Ok::<_, &str>(())
+    };
+    upstream.call(slow, Always).await.unwrap();
     drop(feed().with_breaker(Breaker::new()).isolate());
 
     let upstream = feed().with_cooldown(Cooldown::new());
