@@ -55,6 +55,8 @@ fn a_delay_that_ends_at_the_total_timeout_does_not_begin() {
     for (limit, attempts) in [(SECOND, 4), (SECOND + Duration::from_millis(1), 5)] {
         let (_, gave_up) = failing(policy.with_total_timeout(limit), Verdict::transient());
         assert_eq!((gave_up.attempts(), gave_up.reason()), (attempts, StopReason::Deadline));
+        // No time is left for the delay, and no attempt was cut.
+        assert_eq!((gave_up.cut(), gave_up.last()), (None, Some(&"busy")));
     }
 }
 
