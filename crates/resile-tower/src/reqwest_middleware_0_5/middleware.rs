@@ -13,6 +13,7 @@ use resile::{GaveUp, Never, RetryPolicy, Run};
 
 use super::attempt::Rule;
 use super::on::{HTTP, On, Place};
+use super::place;
 use crate::Failed;
 use crate::deadline::shorter;
 use crate::ended::ended;
@@ -29,6 +30,10 @@ use crate::http::judge::{classifier_of, watch};
 /// * A [`Classifier`](resile::http::Classifier) among the extensions of a request replaces this rule, by
 ///   `.with_extension(Classifier::idempotent())`.
 /// * A request whose body is a stream cannot be cloned. It is sent once, and the error says so.
+///
+/// The words of a failure begin with the method and the URL of the request, without its query and its
+/// credentials. So do those of an attempt that was cut. An error of `reqwest` has the URL in its own words,
+/// so only the method stands before it.
 ///
 /// Middlewares that were added after this one see each attempt, and those before it see the call.
 /// Switch the retries of `reqwest` itself off, or attempts multiply.
@@ -113,6 +118,7 @@ where
         watch(request.headers(), self.site);
         let rule = Rule {
             classifier: classifier_of(extensions, request.method(), request.headers()),
+            place: place::Place::new(&request),
             is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
             site: self.site,
         };
@@ -144,7 +150,7 @@ impl<K: Cancel> Call<'_, K> {
         let Self { policy, rule, token, request, extensions, next } = self;
         let allowed = policy.attempts();
         let site = rule.site;
-        let mut run = Run::new(policy.with_classifier(rule), token).on(target).called_at(site);
+        let mut run = Run::new(policy.with_classifier(&rule), token).on(target).called_at(site);
         let mut request = Some(request);
         loop {
             let is_last = rule.is_once || run.attempts().saturating_add(1) >= allowed;
