@@ -8,7 +8,7 @@
 //! | [`Errors`] | `RetryLayer::new(policy)` | never | the classifier of the policy |
 //! | [`Answers`] | `.judging(…)` after it | the function returns a verdict on it | the same |
 //! | `Http` | `RetryLayer::http(policy)` | its status says so | the chain of its sources |
-//! | `Grpc` | `RetryLayer::grpc(policy)` | its `grpc-status` says so | the chain of its sources |
+//! | `Grpc` | `RetryLayer::grpc(policy, idempotency)` | its `grpc-status` is not OK | the chain of its sources |
 //!
 //! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
 //! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.
@@ -45,8 +45,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! An answer with a verdict that forbids another attempt and says that the upstream is
-//! [`Healthy`](resile::Health::Healthy) is no failure. A 404 is such an answer.
+//! For the other judges an answer with a verdict that forbids another attempt and says that the upstream
+//! is [`Healthy`](resile::Health::Healthy) is not a failure. A 404 is such an answer, while a `NOT_FOUND` of
+//! gRPC ends its call as [`Fatal`](resile::StopReason::Fatal).
 
 mod answers;
 mod errors;
