@@ -56,8 +56,8 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// of an attempt that was cut.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
-/// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
-/// `resile::http` or that of `resile-clients`.
+/// has a default, and the extensions of a request replace it. They may have an [`Idempotency`], or a
+/// classifier: that of `resile-clients` or that of [`resile::http`](Classifier).
 #[derive(Clone, Copy, Debug)]
 pub struct Grpc {
     idempotency: Idempotency,
@@ -74,10 +74,11 @@ impl RetryLayer<Grpc> {
     /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
     /// errors, so the policy has no classifier.
     ///
-    /// A request has a classifier of its own through its extensions, such as a read among orders:
-    /// `request.extensions_mut().insert(resile_clients::Classifier::idempotent())` on a
-    /// `tonic::Request`, whose extensions become those of the request of HTTP. The classifier of
-    /// `resile::http` has the same effect, and any other type has none.
+    /// A request has an idempotency of its own through its extensions, such as a read among orders:
+    /// `request.extensions_mut().insert(Idempotency::Idempotent)` on a `tonic::Request`, whose extensions
+    /// become those of the request of HTTP. A `Classifier` of `resile-clients` or of `resile::http` has
+    /// the same effect, and any other type has none. With several of them that of `resile::http` counts,
+    /// and then that of `resile-clients`.
     ///
     /// `set_timeout` of a request limits each attempt. To limit one whole call, use
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).

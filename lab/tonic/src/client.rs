@@ -7,8 +7,7 @@ use resile_tower::grpc::answer_to_error;
 use resile_tower::http::KeptBody;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::{Breaker, Budget, GaveUp, RetryPolicy, Upstream};
-use resile_tower::resile_clients::Classifier;
-use resile_tower::resile_clients::Idempotency::NotIdempotent;
+use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::to_status;
 use tonic::body::Body;
 use tonic::transport::Endpoint;
@@ -51,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A read may be executed twice.
     let mut read = Request::new(City { name: "Paris".to_owned() });
-    read.extensions_mut().insert(Classifier::idempotent());
+    read.extensions_mut().insert(Idempotent);
     println!("{}", client.get(read).await?.into_inner().text);
 
     // An order is sent again only if it surely was not executed.

@@ -155,6 +155,13 @@ async fn an_extension_replaces_the_idempotency_of_the_layer() {
     let mut read = request();
     read.extensions_mut().insert(resile_clients::Classifier::idempotent());
     assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    // So is the answer to its question alone.
+    let mut read = request();
+    read.extensions_mut().insert(Idempotent);
+    assert_eq!(asked(NotIdempotent, headers, read).await.0, 2);
+    let mut order = request();
+    order.extensions_mut().insert(NotIdempotent);
+    assert_eq!(asked(Idempotent, headers, order).await.0, 1);
     let mut order = request();
     order.extensions_mut().insert(resile_clients::Classifier::non_idempotent());
     assert_eq!(asked(Idempotent, headers, order).await.0, 1);
