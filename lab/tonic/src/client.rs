@@ -32,13 +32,14 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 type Layered = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, Status>;
 
 fn layered(url: String) -> Result<Layered, Box<dyn Error>> {
+    let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
     let channel = ServiceBuilder::new()
         .map_err(to_status) // UNAVAILABLE for an open breaker, DEADLINE_EXCEEDED for a timeout
         .map_result(answer_to_error) // the source of each status says how the call ended
         .layer(RetryLayer::grpc(POLICY, NotIdempotent).keeping(65_536).on(&WEATHER))
         .layer(TimeLeftLayer::new()) // the server stops when the attempt ends
         .map_request(|request: http::Request<KeptBody<Body>>| request.map(Body::new))
-        .service(Endpoint::from_shared(url)?.connect_lazy());
+        .service(endpoint.connect_lazy());
     Ok(BoxCloneSyncService::new(channel))
 }
 
