@@ -28,7 +28,7 @@ use crate::below::call_below;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
 use crate::http::place::Place;
-use crate::judge::{Judged, SealedJudge, SealedRule};
+use crate::judge::{Judged, NoClassifier, SealedJudge, SealedRule};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
 /// Judges the answers of gRPC by their status and by the wait that the server asks for, and errors as
@@ -106,7 +106,7 @@ impl RetryLayer<Grpc> {
     /// # let _ = None::<KeptBody<String>>;
     /// ```
     #[track_caller]
-    pub fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
+    pub fn grpc<C: NoClassifier>(policy: RetryPolicy<C>, idempotency: Idempotency) -> Self {
         Self::of(policy, Grpc { idempotency })
     }
 }

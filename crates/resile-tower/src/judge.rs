@@ -55,7 +55,7 @@ mod known;
 
 use std::borrow::Cow;
 
-use resile::classify::Cut;
+use resile::classify::{Always, Cut};
 use resile::{Health, Verdict};
 
 pub use answers::Answers;
@@ -79,6 +79,25 @@ impl<Req, J: SealedJudge<Req, Rule: Clone>> Judge<Req> for J {}
 pub trait Rule<T, E>: SealedRule<T, E> {}
 
 impl<T, E, L: SealedRule<T, E>> Rule<T, E> for L {}
+
+/// The classifier of a policy for a layer that judges by itself. Sealed: it is [`Always`], which is that of
+/// a policy that was given none.
+///
+/// ```compile_fail,E0277
+/// # use resile_tower::RetryLayer;
+/// use resile_tower::resile::RetryPolicy;
+/// use resile_tower::resile::http::Classifier;
+///
+/// RetryLayer::http(RetryPolicy::new().with_classifier(Classifier::idempotent()));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this layer judges answers and errors by itself, so its policy has no classifier",
+    label = "the policy has the classifier `{Self}`",
+    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` judges answers by a function"
+)]
+pub trait NoClassifier: sealed::NoClassifier + Copy {}
+
+impl NoClassifier for Always {}
 
 /// A failure in the words of its judge.
 #[derive(Debug)]
@@ -109,7 +128,11 @@ mod sealed {
     use resile::GaveUp;
     use resile::error::Boxed;
 
-    use super::{Cut, Judged, Verdict};
+    use super::{Always, Cut, Judged, Verdict};
+
+    pub trait NoClassifier {}
+
+    impl NoClassifier for Always {}
 
     pub trait Judge<Req> {
         type Rule;
