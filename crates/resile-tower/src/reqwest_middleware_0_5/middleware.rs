@@ -6,6 +6,7 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 use resile::cancel::Cancel;
+use resile::classify::Always;
 use resile::error::Boxed;
 use resile::upstream::markers::ByError;
 use resile::upstream::{Target, TargetFor, Via};
@@ -20,6 +21,7 @@ use crate::ended::ended;
 use crate::failed::NoRequest;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_of, watch};
+use crate::judge::NoClassifier;
 
 /// A middleware that retries the requests of a client of `reqwest-middleware`.
 ///
@@ -82,7 +84,8 @@ pub struct RetryMiddleware<K = Never> {
 impl RetryMiddleware {
     /// Makes a middleware. The log prints the name `http` until [`on`](Self::on) sets another one.
     #[track_caller]
-    pub const fn new(policy: RetryPolicy) -> Self {
+    pub const fn new<C: NoClassifier>(policy: RetryPolicy<C>) -> Self {
+        let policy = policy.with_classifier(Always);
         Self { policy, on: On::DEFAULT, token: Never, site: Location::caller() }
     }
 }
