@@ -41,9 +41,11 @@ impl fmt::Display for Event<'_> {
                 write!(f, "{attempt} {}{of} failed, ", failed.number())?;
                 let held = self.gauges.cooldown;
                 let least = held.map_or(delay, |held| held.max(delay));
+                let is_short = least < Duration::from_millis(1);
                 match held {
                     _ if is_fallback => write!(f, "trying the next: {failure}"),
                     _ if least.is_zero() => write!(f, "retrying at once: {failure}"),
+                    None if is_short => write!(f, "retrying within 1ms: {failure}"),
                     None => write!(f, "retrying in {least:.1?}: {failure}"),
                     // It releases its calls one by one after the hold.
                     Some(_) => write!(f, "retrying in at least {least:.1?}: {failure}"),

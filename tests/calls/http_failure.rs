@@ -361,7 +361,10 @@ async fn a_circle_of_redirects_is_final() {
         assert_eq!(gave_up.verdict(), Some(verdict), "{status}");
         assert_eq!(gave_up.is_in_doubt(), !classifier.is_idempotent(), "{status}");
         let failure = gave_up.into_last().unwrap();
-        assert_eq!(failure.to_string(), "redirect not followed: too many redirects");
+        assert_eq!(
+            failure.to_string(),
+            format!("redirect not followed from http://{address}/: too many redirects")
+        );
         assert_eq!(classifier.error_type(&failure).as_deref(), Some("redirect"));
         assert!(!failure.is_not_sent() && failure.status().is_none());
 

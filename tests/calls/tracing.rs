@@ -16,8 +16,8 @@ use resile::observe::{Event, Log};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, Health,
+    HedgePolicy, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -178,6 +178,24 @@ fn retries_are_warnings_and_recovery_is_debug() {
                 "feed: attempt 2 of 3 succeeded",
                 &[("upstream", "\"feed\""), ("attempt", "2"), ("attempts_allowed", "3")]
             ),
+        ]
+    );
+}
+
+/// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
+/// gives up is at WARN.
+#[test]
+fn a_retry_on_a_healthy_upstream_is_no_warning() {
+    let collision = |_: &Down| Verdict::transient().with_health(Health::Healthy);
+    let backoff = Backoff::fixed(Duration::from_nanos(368)).with_jitter(Jitter::None);
+    let policy = POLICY.with_attempts(2).with_backoff(backoff).with_classifier(collision);
+    let seen = records(&[Step::Fail], &policy);
+    let line = |(level, fields): &LogRecord| (*level, fields["message"].clone());
+    assert_eq!(
+        seen.iter().map(line).collect::<Vec<_>>(),
+        [
+            (Level::INFO, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
+            warn("feed: gave up after 2 of 2 attempts: down, 2"),
         ]
     );
 }
