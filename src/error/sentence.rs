@@ -29,11 +29,11 @@ impl<E> fmt::Display for GaveUp<E> {
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
-        if let Some(cut) = self.cut() {
-            write!(f, " (last failure: {cut})")?;
-        }
         if self.is_partial() && self.reason() != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
+        }
+        if let Some(cut) = self.cut() {
+            write!(f, " (last failure: {cut})")?;
         }
         self.write_wait(f)?;
         match (self.last(), self.writer()) {
