@@ -160,7 +160,9 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, too_long, .. } = facts;
+        let Facts {
+            attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
+        } = facts;
         let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
@@ -178,6 +180,7 @@ where
                 too_long,
                 held_by,
                 in_doubt: doubt == Doubt::Stated,
+                is_partial,
                 error_type: error_type(reason, &failure),
             });
         }

@@ -152,6 +152,7 @@ where
             failure,
             delay,
             resumes_at,
+            is_partial: self.policy.is_partial(),
         });
     }
 
