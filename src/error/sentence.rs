@@ -33,7 +33,9 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         if let Some(cut) = self.cut() {
-            write!(f, " (last failure: {cut})")?;
+            // The text behind the words of this error is that of an attempt before.
+            let before = if self.last().is_some() { ", after an earlier error" } else { "" };
+            write!(f, " (last failure: {cut}{before})")?;
         }
         self.write_wait(f)?;
         match (self.last(), self.writer()) {
