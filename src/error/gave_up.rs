@@ -238,8 +238,9 @@ impl<E> GaveUp<E> {
     /// nothing until the next content.
     ///
     /// A [`fallback`](crate::fallback()) around streams has the value `true` if its own timeout or its
-    /// token drops a stream in the middle of its answer. If the stream itself failed, the value is that
-    /// of its error: call [`flatten`](Self::flatten). It is `false` for every call without a stream.
+    /// token drops a stream in the middle of its answer. If the stream itself failed, the inner error
+    /// has the value, and [`flatten`](Self::flatten) takes it over for each reason of the outer call.
+    /// The value is `false` for every other call that is not a stream.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
         self.0.facts.is_partial
