@@ -150,7 +150,8 @@ chapter! {
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
-        "crate::GaveUp::is_partial"
+        "crate::stream::RetryStream::with_whole_timeout"
+        "crate::GaveUp::is_partial" "crate::GaveUp::flatten"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
         "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
     ]
@@ -286,6 +287,7 @@ chapter! {
     operating ["metrics" "stream"] [
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
+        "crate::stream::RetryStream::with_whole_timeout"
         "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain"
     ]
     include_str!("../docs/guide/operating.md")

@@ -9,7 +9,7 @@ use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
-use crate::error::{Facts, Inner};
+use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
@@ -160,8 +160,14 @@ where
         facts.in_doubt = doubt != Doubt::No;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
+        facts.is_partial = self.policy.is_partial();
+        if facts.is_partial {
+            facts.verdict = facts.verdict.map(Verdict::not_again);
+        }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, too_long, .. } = facts;
+        let Facts {
+            attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
+        } = facts;
         let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
@@ -179,6 +185,7 @@ where
                 too_long,
                 held_by,
                 in_doubt: doubt == Doubt::Stated,
+                is_partial,
                 error_type: error_type(reason, &failure),
             });
         }
@@ -208,7 +215,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn close(&mut self, ending: Ending) -> Facts {
-        let Ending { reason, cut, retry_after, .. } = ending;
+        let Ending { reason, cut, retry_after, dropped, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }
@@ -227,6 +234,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             cut,
             in_doubt: false,
             is_partial: false,
+            error_of: if cut.is_some() || dropped.is_some() {
+                ErrorOf::Earlier
+            } else {
+                ErrorOf::Last
+            },
             upstream: self.guard.target.owned_name(),
             alternative: None,
         }

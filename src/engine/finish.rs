@@ -156,6 +156,7 @@ where
             failure,
             delay,
             resumes_at,
+            is_partial: self.policy.is_partial(),
         });
     }
 

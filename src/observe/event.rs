@@ -149,6 +149,9 @@ pub enum EventKind<'a> {
         ///
         /// `None` if the clock was not read.
         resumes_at: Option<Duration>,
+        /// True if the consumer of a stream has a part of the answer: the next attempt begins it anew or
+        /// continues it, as [`Resumption`](crate::stream::Resumption) says.
+        is_partial: bool,
     },
     /// A due hedge was not started: the budget could not pay for it or it was not admitted.
     #[non_exhaustive]
@@ -202,6 +205,9 @@ pub enum EventKind<'a> {
         /// True if the request may have been executed and must not be sent again, as the classifier
         /// states. See [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt).
         in_doubt: bool,
+        /// True if the consumer of a stream has a part of the answer, and the rest never comes. See
+        /// [`GaveUp::is_partial`](crate::GaveUp::is_partial).
+        is_partial: bool,
         /// The type of the error in one word.
         ///
         /// It is `cancelled` if the caller ended the call. Otherwise it is that of the last

@@ -37,8 +37,9 @@ impl fmt::Display for Event<'_> {
             EventKind::Failed { attempt: failed, failure, .. } => {
                 write!(f, "{attempt} {}{of} failed: {failure}", failed.number())
             }
-            EventKind::Waiting { attempt: failed, failure, delay, .. } => {
-                write!(f, "{attempt} {}{of} failed, ", failed.number())?;
+            EventKind::Waiting { attempt: failed, failure, delay, is_partial, .. } => {
+                write!(f, "{attempt} {}{of} failed", failed.number())?;
+                f.write_str(if is_partial { " after a part of the answer, " } else { ", " })?;
                 let held = self.gauges.cooldown;
                 let least = held.map_or(delay, |held| held.max(delay));
                 let is_short = least < Duration::from_millis(1);
@@ -96,6 +97,7 @@ impl Event<'_> {
             no_room,
             too_long,
             in_doubt,
+            is_partial,
             ..
         } = self.kind
         else {
@@ -119,6 +121,9 @@ impl Event<'_> {
         }
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
+        }
+        if is_partial && reason != StopReason::Partial {
+            write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
         let has_cause = failure.cut.is_some() || failure.error.is_some();

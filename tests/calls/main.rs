@@ -50,6 +50,7 @@ mod send_const_and_sizes;
 mod strains;
 mod stream;
 mod stream_ends;
+mod stream_fallback;
 mod stream_whole;
 mod stress;
 mod timeout;

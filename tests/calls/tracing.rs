@@ -728,7 +728,7 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     );
 
     let error = ask(101).await.unwrap_err();
-    let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100";
+    let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100 (`with_burst`)";
     assert_eq!(messages(), [(Level::WARN, message.to_owned())]);
     assert!(error.to_string().contains("the cost of 101 tokens is above the quota's burst of 100"));
 }

@@ -3,9 +3,10 @@
 use std::future::{pending, ready};
 use std::time::Duration;
 
-use futures_util::{FutureExt, TryStreamExt, stream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use resile::classify::{Always, ClassifyExt, Cut};
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
+use resile::stream::Resumption;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
     Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry,
@@ -109,9 +110,29 @@ async fn ends_of_calls() {
     let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
     let call = retry_stream(open, TWICE, Never).on("feed");
     call.try_collect::<Vec<_>>().await.unwrap_err();
+    Box::pin(parts_of_answers()).await;
 
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
+}
+
+/// Streams that break after their first content.
+async fn parts_of_answers() {
+    let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
+    let ends = [then(Some(Verdict::transient())), then(Some(Verdict::fatal()))];
+    for classifier in ends {
+        let call = retry_stream(open, TWICE.with_classifier(classifier), Never)
+            .with_resumption(|_| Resumption::Restart(0))
+            .on("feed");
+        call.try_collect::<Vec<_>>().await.unwrap_err();
+    }
+    // The fallback cuts the stream.
+    let ask = async |_: resile::fallback::Alternative<'_, u8>| {
+        let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1)]).chain(stream::pending())));
+        retry_stream(open, TWICE, Never).try_collect::<Vec<_>>().await
+    };
+    let hurried = FallbackPolicy::new().with_total_timeout(SECOND);
+    fallback(&[1, 2], ask, hurried, Never).on(&feed()).await.unwrap_err();
 }
 
 /// The first attempt fails, and no time is left when the second one is due.
