@@ -59,8 +59,9 @@ async fn main() -> anyhow::Result<()> {
 
     let Config { upstream, policy } = serde_json::from_str(CONFIG)?;
     // A GET may be sent again. An order is sent again only if it surely was not executed.
-    let reads = policy.with_classifier(Classifier::idempotent());
-    let orders = policy.with_classifier(Classifier::non_idempotent());
+    // The place is for the line of a request that hangs: it has no error with a URL.
+    let reads = policy.with_classifier(Classifier::idempotent().with_place("GET /"));
+    let orders = policy.with_classifier(Classifier::non_idempotent().with_place("POST /"));
     // Retries at two levels multiply, so the client makes none.
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let token = CancellationToken::new();

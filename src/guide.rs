@@ -63,6 +63,7 @@ chapter! {
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
         "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
+        "crate::http::Classifier::with_place"
         "crate::GaveUp::is_in_doubt" "crate::Verdict::idempotent" "crate::Verdict::not_wanted"
     ]
     include_str!("../docs/guide/classifying.md")

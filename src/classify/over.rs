@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 
 use super::{Classify, Opinion};
@@ -5,9 +6,12 @@ use crate::verdict::{Cut, Verdict};
 
 #[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier::over")]
 #[cfg_attr(not(feature = "http"), doc = "[`http::Classifier`]: crate#features")]
+#[cfg_attr(feature = "http", doc = "[`with_place`]: crate::http::Classifier::with_place")]
+#[cfg_attr(not(feature = "http"), doc = "[`with_place`]: crate#features")]
 #[doc = ""]
 /// A classifier of an error type of your own. It asks a ready-made classifier about the parts of
-/// the error and keeps the opinion of that classifier on cut attempts. Made by `over` of
+/// the error and keeps the opinion of that classifier on cut attempts, and the place of
+/// [`with_place`]. Made by `over` of
 /// [`http::Classifier`], of [`io::Classifier`](crate::io::Classifier::over) and of the classifiers
 /// of other crates.
 ///
@@ -68,13 +72,22 @@ pub struct Over<C, F> {
     map: F,
     /// The opinion of `classifier` on a cut.
     cut: Verdict,
+    /// The place that `classifier` knows.
+    place: Option<&'static str>,
 }
 
 impl<C, F> Over<C, F> {
     /// Creates the classifier. `cut` is the opinion of `classifier` on an attempt that was cut.
     /// Call this in the `over` of a classifier that you publish, and others call that `over`.
     pub const fn new(classifier: C, cut: Verdict, map: F) -> Self {
-        Self { classifier, map, cut: cut.stated().on_cut() }
+        Self { classifier, map, cut: cut.stated().on_cut(), place: None }
+    }
+
+    /// Sets the place that the classifier knows.
+    #[cfg(feature = "http")]
+    pub(crate) const fn at(mut self, place: Option<&'static str>) -> Self {
+        self.place = place;
+        self
     }
 }
 
@@ -97,5 +110,9 @@ where
     #[inline]
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.cut)
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.place.map(Cow::Borrowed)
     }
 }

@@ -165,6 +165,8 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
+        let place = cut.and_then(|_| self.policy.rules().classifier().place());
+        facts.place = place.map(|place| place.into_owned().into_boxed_str());
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
         } = facts;
@@ -232,6 +234,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             verdict: None,
             is_floor: false,
             cut,
+            place: None,
             in_doubt: false,
             is_partial: false,
             error_of: if cut.is_some() || dropped.is_some() {

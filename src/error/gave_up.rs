@@ -83,6 +83,8 @@ pub(crate) struct Facts {
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
+    /// The place of the request that was cut, as the classifier says.
+    pub(crate) place: Option<Box<str>>,
     pub(crate) in_doubt: bool,
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
@@ -350,11 +352,11 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { cut, is_partial, error_of, .. } = inner.facts;
+            let Facts { cut, place, is_partial, error_of, .. } = inner.facts;
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
-            Facts { verdict, cut, is_partial, error_of, upstream, alternative, ..facts }
+            Facts { verdict, cut, place, is_partial, error_of, upstream, alternative, ..facts }
         };
         GaveUp::new(Inner { facts, ..inner })
     }

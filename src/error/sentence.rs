@@ -35,7 +35,11 @@ impl<E> fmt::Display for GaveUp<E> {
         if let Some(cut) = self.cut() {
             // The text behind the words of this error is that of an attempt before.
             let before = if self.last().is_some() { ", after an earlier error" } else { "" };
-            write!(f, " (last failure: {cut}{before})")?;
+            f.write_str(" (last failure: ")?;
+            if let Some(place) = &self.facts().place {
+                write!(f, "{}: ", OneLine(place))?;
+            }
+            write!(f, "{cut}{before})")?;
         }
         self.write_wait(f)?;
         match (self.last(), self.writer()) {

@@ -33,6 +33,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// |---|---|---|
 /// | idempotent | none: the constructor decides | a wrong guess executes a request twice |
 /// | conflict | retried | most conflicts pass: a lock, a version just written, or a request in progress with the same idempotency key |
+/// | place | none | the log names the upstream, and a failure has its URL. Only a [cut attempt](Self::with_place) has none |
 ///
 /// # Examples
 ///
@@ -56,18 +57,19 @@ use crate::verdict::{Cut, Health, Verdict};
 pub struct Classifier {
     idempotent: bool,
     conflict: bool,
+    place: Option<&'static str>,
 }
 
 impl Classifier {
     /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
-        Self { idempotent: true, conflict: true }
+        Self { idempotent: true, conflict: true, place: None }
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
     /// again if it is known not to have been executed.
     pub const fn non_idempotent() -> Self {
-        Self { idempotent: false, conflict: true }
+        Self { idempotent: false, conflict: true, place: None }
     }
 
     /// Creates a classifier for the idempotency of `method`.
@@ -90,6 +92,37 @@ impl Classifier {
     /// it: "name already taken" or an edit of an old version.
     pub const fn with_conflict(mut self, retried: bool) -> Self {
         self.conflict = retried;
+        self
+    }
+
+    /// Sets the [place](Classify::place) that the requests go to, such as `POST /orders`. A second call
+    /// replaces the first one.
+    ///
+    /// The log prints the place before the words of a cut attempt, and so does the error of the call,
+    /// because such an attempt has no error with a URL. It is not part of a verdict. A pair of
+    /// classifiers has the place of its first member that knows one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::http::{Classifier, Failure};
+    /// use resile::{Never, RetryPolicy, retry};
+    /// use std::time::Duration;
+    ///
+    /// const ORDERS: RetryPolicy<Classifier> = RetryPolicy::new()
+    ///     .with_attempt_timeout(Duration::from_secs(2))
+    ///     .with_classifier(Classifier::non_idempotent().with_place("POST /orders"));
+    ///
+    /// # async fn order() -> Result<(), Failure> { std::future::pending().await }
+    /// let gave_up = retry(|_| order(), ORDERS, Never).await.unwrap_err();
+    /// let end = "(last failure: POST /orders: did not finish within 2s)";
+    /// assert!(gave_up.to_string().ends_with(end));
+    /// # }
+    /// ```
+    pub const fn with_place(mut self, place: &'static str) -> Self {
+        self.place = Some(place);
         self
     }
 
@@ -156,8 +189,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
-    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier, but
-    /// the word of `error.type` does not: see [`Over`].
+    /// classifier knows, and asks it. The opinion on cut attempts and the [place](Self::with_place) remain
+    /// those of this classifier, but the word of `error.type` does not: see [`Over`].
     ///
     /// An operation with the error [`Failure`] needs no such classifier.
     ///
@@ -190,7 +223,12 @@ impl Classifier {
         F: Fn(&Self, &E) -> V,
         V: Opinion,
     {
-        Over::new(self, self.unanswered(), map)
+        Over::new(self, self.unanswered(), map).at(self.place)
+    }
+
+    /// Returns the place that the requests go to.
+    pub(super) fn known_place(&self) -> Option<Cow<'_, str>> {
+        self.place.map(Cow::Borrowed)
     }
 
     /// Returns the verdict on the end of a request.
@@ -226,6 +264,10 @@ impl Classify<Failure> for Classifier {
         Some(self.unanswered())
     }
 
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.known_place()
+    }
+
     /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
     /// answer that the program does not understand is `decode`. A request that cannot be built is
     /// `request`, and one whose redirects were not followed to their end is `redirect`.
@@ -241,6 +283,10 @@ impl Classify<StatusError> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.known_place()
     }
 
     /// Returns the status, such as "503".
@@ -261,6 +307,10 @@ impl Classify<Parts> for Classifier {
         Some(self.unanswered())
     }
 
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.known_place()
+    }
+
     /// Returns the status, such as "503".
     fn error_type<'e>(&self, parts: &'e Parts) -> Option<Cow<'e, str>> {
         Some(Cow::Borrowed(parts.status.as_str()))
@@ -277,6 +327,10 @@ impl<B> Classify<Response<B>> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.known_place()
     }
 
     /// Returns the status, such as "503".

@@ -121,6 +121,10 @@ impl Classify<Error> for Classifier {
         Some(self.unanswered())
     }
 
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.known_place()
+    }
+
     /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request`, `redirect` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
         Some(outcome(error).error_type())

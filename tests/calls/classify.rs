@@ -12,7 +12,8 @@ use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
 use resile::timeout::{self, ClassifyOperation};
 use resile::{
-    Backoff, Breaker, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Backoff, Breaker, Classify, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict,
+    retry,
 };
 
 use super::decide::verdicts;
@@ -178,8 +179,29 @@ fn the_line_of_a_cut_attempt_names_the_place_of_its_request() {
         }
     };
     let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&observer));
-    let _ = drive(call, &timer).unwrap_err();
+    let gave_up = drive(call, &timer).unwrap_err();
     assert_eq!(events.into_inner(), ["down, 1", "POST /orders\\n: did not finish within 1s"]);
+    let end = "(last failure: POST /orders\\n: did not finish within 1s, after an earlier error)";
+    assert!(gave_up.to_string().ends_with(end), "{gave_up}");
+    assert!(format!("{:#}", gave_up.map(|down| down.0)).ends_with(end));
+}
+
+/// A flat error has the cut of its inner call, also if the outer call ended for a reason of its own.
+#[tokio::test(start_paused = true)]
+async fn a_flat_error_names_the_place_of_the_inner_cut() {
+    let second = Duration::from_secs(1);
+    let once = RetryPolicy::none().with_attempt_timeout(second).with_classifier(Order);
+    let policy = RetryPolicy::new().with_classifier(|_: &GaveUp<Down>| true);
+    let late = policy.with_backoff(Backoff::fixed(second * 9)).with_total_timeout(second * 5);
+    for (policy, reason) in
+        [(late, StopReason::Deadline), (policy.with_attempts(1), StopReason::Unclassified)]
+    {
+        let inner = |_| retry(|_| std::future::pending::<Result<(), Down>>(), &once, Never);
+        let flat = retry(inner, policy, Never).await.unwrap_err().flatten();
+        assert_eq!(flat.reason(), reason);
+        let end = "(last failure: POST /orders\\n: did not finish within 1s)";
+        assert!(flat.to_string().ends_with(end), "{flat}");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! `resile::http`: the verdicts on HTTP answers and the reading of `Retry-After`.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proptest::prelude::*;
-use resile::classify::Cut;
+use resile::classify::{ClassifyExt, Cut};
 use resile::http::headers::retry_after;
-use resile::http::{Classifier, StatusError};
+use resile::http::{Classifier, Failure, StatusError};
 use resile::{Classify, Health, Verdict};
 
 const GET: Classifier = Classifier::idempotent();
@@ -346,4 +348,29 @@ fn a_cut_attempt_of_a_non_idempotent_request_is_not_retried() {
             assert_eq!(second.classify_cut(cut), Some(verdict));
         }
     }
+}
+
+/// A cut attempt has no error that names its request, so the classifier does.
+#[test]
+fn what_contains_a_classifier_knows_the_place_of_its_request() {
+    fn place<E>(classifier: &dyn Classify<E>) -> Option<String> {
+        classifier.place().map(Cow::into_owned)
+    }
+    const ORDER: Classifier = POST.with_place("POST /orders");
+    let known = Some("POST /orders".to_owned());
+    assert_eq!(place::<Failure>(&POST), None);
+    assert_eq!(place::<Failure>(&POST.over(|post, error: &Failure| post.classify(error))), None);
+    assert_ne!(ORDER, POST);
+
+    assert_eq!(place::<Failure>(&ORDER), known);
+    assert_eq!(place::<StatusError>(&ORDER), known);
+    assert_eq!(place::<::http::response::Parts>(&ORDER), known);
+    assert_eq!(place::<Response<()>>(&ORDER), known);
+    assert_eq!(place::<reqwest::Error>(&ORDER), known);
+    assert_eq!(place::<Failure>(&ORDER.assume_idempotent().with_conflict(false)), known);
+    let over = ORDER.over(|post, error: &Failure| post.classify(error));
+    assert_eq!(place::<Failure>(&over), known);
+    assert_eq!(place::<Failure>(&(|_: &Failure| true, over)), known);
+    assert_eq!(place::<Failure>(&over.cut_is(Verdict::transient())), known);
+    assert_eq!(place::<Failure>(&Arc::new(ORDER)), known);
 }
