@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use super::source::{Boxed, Source};
@@ -376,23 +375,6 @@ impl<E: PartialEq> PartialEq for GaveUp<E> {
 }
 
 impl<E: Eq> Eq for GaveUp<E> {}
-
-impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GaveUp")
-            .field("reason", &self.reason())
-            .field("attempts", &self.attempts())
-            .field("elapsed", &self.elapsed())
-            .field("retry_after", &self.retry_after())
-            .field("too_large", &self.too_large())
-            .field("verdict", &self.verdict())
-            .field("cut", &self.cut())
-            .field("in_doubt", &self.is_in_doubt())
-            .field("upstream", &self.upstream())
-            .field("last", &self.last())
-            .finish()
-    }
-}
 
 impl<E: Source> Error for GaveUp<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -80,3 +80,40 @@ impl<E> GaveUp<E> {
         }
     }
 }
+
+/// Prints the reason, the attempts and the time, and of the rest what is set.
+impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// A field that is left out while it has no value.
+        type Field<'a> = (&'static str, Option<&'a dyn fmt::Debug>);
+
+        fn set<T: fmt::Debug>(value: Option<&T>) -> Option<&dyn fmt::Debug> {
+            value.map(|value| value as &dyn fmt::Debug)
+        }
+        fn is(flag: &bool) -> Option<&dyn fmt::Debug> {
+            flag.then_some(flag as &dyn fmt::Debug)
+        }
+        let (facts, last, upstream) = (self.facts(), self.last(), self.upstream());
+        let fields: [Field<'_>; 9] = [
+            ("retry_after", set(facts.retry_after.as_ref())),
+            ("too_large", set(facts.too_large.as_ref())),
+            ("verdict", set(facts.verdict.as_ref())),
+            ("cut", set(facts.cut.as_ref())),
+            ("place", set(facts.place.as_ref())),
+            ("in_doubt", is(&facts.in_doubt)),
+            ("partial", is(&facts.is_partial)),
+            ("upstream", set(upstream.as_ref())),
+            ("last", set(last)),
+        ];
+        let mut all = f.debug_struct("GaveUp");
+        all.field("reason", &facts.reason);
+        all.field("attempts", &facts.attempts);
+        all.field("elapsed", &facts.elapsed);
+        for (name, value) in fields {
+            if let Some(value) = value {
+                all.field(name, value);
+            }
+        }
+        all.finish()
+    }
+}

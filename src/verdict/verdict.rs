@@ -399,18 +399,27 @@ impl Hash for Verdict {
     }
 }
 
+/// Prints whether the request may be sent again and the health, and of the rest what is set.
 impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verdict")
-            .field("again", &self.is_again())
-            .field("idempotent", &self.is_idempotent())
-            .field("not_sent", &self.is_not_sent())
-            .field("health", &self.health())
-            .field("own_limit", &self.is_own_limit())
-            .field("wait", &self.wait())
-            .field("own_wait", &self.answers.is(Flag::OwnWait))
-            .field("base", &self.base())
-            .finish()
+        let mut fields = f.debug_struct("Verdict");
+        fields.field("again", &self.is_again()).field("health", &self.health());
+        for (name, flag) in [
+            ("idempotent", Flag::Idempotent),
+            ("not_sent", Flag::NotSent),
+            ("not_wanted", Flag::NotWanted),
+            ("own_limit", Flag::OwnLimit),
+            ("own_wait", Flag::OwnWait),
+        ] {
+            if self.answers.is(flag) {
+                fields.field(name, &true);
+            }
+        }
+        if self.wait != NO_WAIT {
+            let name = if self.answers.is(Flag::Base) { "base" } else { "wait" };
+            fields.field(name, &Duration::from_nanos(self.wait));
+        }
+        fields.finish()
     }
 }
 

@@ -54,6 +54,45 @@ fn gave_up_prints_only_its_own_level() {
     assert_eq!(format!("{:#}", anyhow::Error::from(gave_up)), chain.join(": "));
 }
 
+/// A panic of `unwrap()` prints it, and so do errors that print their source by `Debug`.
+#[test]
+fn debug_has_only_the_facts_that_are_set() {
+    let plain = given_up(|| Down(1));
+    let verdict = "Verdict { again: true, health: Failing }";
+    assert_eq!(
+        format!("{plain:?}"),
+        format!(
+            "GaveUp {{ reason: Attempts, attempts: 2, elapsed: 0ns, verdict: {verdict}, \
+             last: Down(1) }}"
+        )
+    );
+    let (script, timer) = (Script::new(&[Step::Hang]), ManualTimer::new());
+    let once = (|_: &Down| true).cut_is(Verdict::transient().not_again().at_least(SECOND));
+    let policy = RetryPolicy::new().with_attempt_timeout(SECOND).with_classifier(once);
+    let cut = drive(retry(|_| script.play(), policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    assert_eq!(
+        format!("{cut:?}"),
+        "GaveUp { reason: Fatal, attempts: 1, elapsed: 1s, retry_after: 1s, \
+         verdict: Verdict { again: false, health: Failing, own_wait: true, wait: 1s }, \
+         cut: AttemptTimeout(1s), in_doubt: true, upstream: \"script\" }"
+    );
+}
+
+#[test]
+fn debug_of_a_verdict_has_only_what_is_set() {
+    let verdict = |verdict: Verdict| format!("{verdict:?}");
+    assert_eq!(verdict(Verdict::fatal()), "Verdict { again: false, health: Unknown }");
+    assert_eq!(
+        verdict(Verdict::throttled().not_sent().idempotent().not_wanted().after(SECOND)),
+        "Verdict { again: false, health: Throttling, idempotent: true, not_sent: true, \
+         not_wanted: true, own_limit: true, wait: 1s }"
+    );
+    assert_eq!(
+        verdict(Verdict::transient().with_base(SECOND)),
+        "Verdict { again: true, health: Failing, base: 1s }"
+    );
+}
+
 /// An error that passes its formatter on, as that of `reqwest-middleware` does.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
