@@ -186,7 +186,9 @@ impl<E> GaveUp<E> {
     /// Returns whether the last request may have been executed and must not be sent again.
     ///
     /// Nobody knows the outcome of such a call, so ask the upstream for it before you go on: by the
-    /// number of the booking, or by the key of the row. The value depends on the classifier:
+    /// number of the booking, or by the key of the row. Look to know it and not to send the request
+    /// again, because the upstream may still execute the first one after your look. A repetition is safe
+    /// only with an idempotency key. The value depends on the classifier:
     ///
     /// | last attempt | in doubt |
     /// |---|---|
