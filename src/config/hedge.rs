@@ -11,7 +11,7 @@ settings! {
     /// Reads `delay`, `learned_delay` (true or false), `hedges`, `total_timeout` and
     /// `attempt_timeout`. A missing setting keeps its value from [`HedgePolicy::new`]. An
     /// `attempt_timeout` above the `total_timeout` is an error, and so is a `delay` that is not
-    /// below both.
+    /// below both. The `attempt_timeout` is above 0.
     HedgePolicy, "a hedge policy", HedgePolicy::new(), {
         "delay": DurationVisitor::required
             => |policy, delay| policy.with_delay(delay.unwrap_or_default()),
@@ -22,7 +22,7 @@ settings! {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::optional
+        "attempt_timeout": DurationVisitor::attempt
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy,
@@ -34,13 +34,14 @@ settings! {
     }
 
     /// Reads `total_timeout` and `attempt_timeout`. A missing setting keeps its value from
-    /// [`FallbackPolicy::new`]. An `attempt_timeout` above the `total_timeout` is an error.
+    /// [`FallbackPolicy::new`]. An `attempt_timeout` of 0 or above the `total_timeout` is an
+    /// error.
     FallbackPolicy, "a fallback policy", FallbackPolicy::new(), {
         "total_timeout": DurationVisitor::optional => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::optional
+        "attempt_timeout": DurationVisitor::attempt
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy,

@@ -20,7 +20,7 @@ settings! {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::optional => |policy, limit| match limit {
+        "attempt_timeout": DurationVisitor::attempt => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy, // the timeout may still be learned
         },

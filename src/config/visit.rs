@@ -15,18 +15,20 @@ pub(super) struct DurationVisitor<'a> {
     /// `None` for a field of another type, whose name serde does not tell.
     at: Option<Place<'a>>,
     optional: bool,
+    /// False if zero is an error.
+    zero: bool,
 }
 
 impl<'de> Visitor<'de> for DurationVisitor<'_> {
     type Value = Option<Duration>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, optional } = self;
+        let Self { at, optional, zero } = self;
         at.map_or(Ok(()), |at| write!(f, "{at} to be "))?;
-        f.write_str("a duration of 0 or more in h, m, s, ms, us or ns")?;
+        let least = if *zero { "of 0 or more" } else { "above 0" };
         write!(
             f,
-            ", such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
+            "a duration {least} in h, m, s, ms, us or ns, such as \"1.5s\", \"500ms\" or \"2m 30s\"{}",
             if *optional { ", or \"none\"" } else { "" }
         )
     }
@@ -36,8 +38,8 @@ impl<'de> Visitor<'de> for DurationVisitor<'_> {
             return Ok(None);
         }
         match SpanParser::new().parse_unsigned_duration(text) {
-            Ok(duration) => Ok(Some(duration)),
-            Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            Ok(duration) if self.zero || !duration.is_zero() => Ok(Some(duration)),
+            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
         }
     }
 
@@ -57,16 +59,22 @@ impl<'de> Visitor<'de> for DurationVisitor<'_> {
 impl<'a> DurationVisitor<'a> {
     /// Creates a visitor that also accepts `"none"` and null.
     pub(super) const fn optional(at: Place<'a>) -> Self {
-        Self { at: Some(at), optional: true }
+        Self { at: Some(at), optional: true, zero: true }
+    }
+
+    /// Creates a visitor for the limit of an attempt, as [`optional`](Self::optional) but above 0. With 0
+    /// an attempt would have one poll.
+    pub(super) const fn attempt(at: Place<'a>) -> Self {
+        Self { at: Some(at), optional: true, zero: false }
     }
 
     pub(super) const fn required(at: Place<'a>) -> Self {
-        Self { at: Some(at), optional: false }
+        Self { at: Some(at), optional: false, zero: true }
     }
 
     /// Creates a visitor for a field whose name is unknown.
     pub(super) const fn unnamed(optional: bool) -> Self {
-        Self { at: None, optional }
+        Self { at: None, optional, zero: true }
     }
 }
 

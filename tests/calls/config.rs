@@ -8,8 +8,8 @@ use resile::breaker::State;
 use resile::classify::Always;
 use resile::time::ManualTimer;
 use resile::{
-    AdaptiveTimeout, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, StopReason,
-    Upstream, Verdict,
+    AdaptiveTimeout, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, RetryPolicy,
+    StopReason, Upstream, Verdict,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{from_str, json};
@@ -94,6 +94,22 @@ fn policies_are_read() {
         from_str::<FallbackPolicy>(fallback).unwrap(),
         FallbackPolicy::new().with_total_timeout(SECOND * 9)
     );
+}
+
+/// With a limit of zero each attempt would be cut after its first poll.
+#[test]
+fn an_attempt_timeout_of_zero_is_an_error() {
+    let right = "expected `attempt_timeout` to be a duration above 0 in h, m, s, ms, us or ns, \
+                 such as \"1.5s\", \"500ms\" or \"2m 30s\", or \"none\"";
+    for zero in ["0s", "0ms", "0h 0m"] {
+        let text = format!(r#"{{ "attempt_timeout": "{zero}" }}"#);
+        let message = format!("invalid value: string \"{zero}\", {right}");
+        assert_eq!(wrong::<RetryPolicy>(&text), message);
+        assert_eq!(wrong::<HedgePolicy>(&text), message);
+        assert_eq!(wrong::<FallbackPolicy>(&text), message);
+    }
+    let least = from_str::<RetryPolicy>(r#"{ "attempt_timeout": "1ns" }"#).unwrap();
+    assert_eq!(least.attempt_timeout(), Some(Duration::from_nanos(1)));
 }
 
 #[test]

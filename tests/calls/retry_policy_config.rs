@@ -102,13 +102,13 @@ fn durations_are_read_in_common_forms() {
         ("2m30s", 150_000),
         ("2 minutes, 30 seconds", 150_000),
         ("1h", 3_600_000),
-        ("0s", 0),
     ];
     for (text, millis) in forms {
         let read = policy(&json!({ "total_timeout": text, "attempt_timeout": text }).to_string());
         let limit = Some(Duration::from_millis(millis));
         assert_eq!((read.total_timeout(), read.attempt_timeout()), (limit, limit), "{text}");
     }
+    assert_eq!(policy(r#"{ "total_timeout": "0s" }"#).total_timeout(), Some(Duration::ZERO));
 }
 
 #[test]
@@ -197,6 +197,7 @@ fn bad_attempts_are_errors() {
 #[test]
 fn bad_durations_are_errors() {
     let right = r#"to be a duration of 0 or more in h, m, s, ms, us or ns, such as "1.5s", "500ms" or "2m 30s""#;
+    let above = right.replace("of 0 or more", "above 0");
     let bad = [
         "5 parsecs",
         "-5s",
@@ -219,7 +220,7 @@ fn bad_durations_are_errors() {
         assert_eq!(
             wrong(&json!({ "attempt_timeout": value }).to_string()),
             format!(
-                "invalid value: string {value:?}, expected `attempt_timeout` {right}, or \"none\""
+                "invalid value: string {value:?}, expected `attempt_timeout` {above}, or \"none\""
             )
         );
         assert_eq!(
@@ -239,7 +240,7 @@ fn bad_durations_are_errors() {
     );
     assert_eq!(
         wrong(r#"{ "attempt_timeout": 120 }"#),
-        format!("invalid type: integer `120`, expected `attempt_timeout` {right}, or \"none\"")
+        format!("invalid type: integer `120`, expected `attempt_timeout` {above}, or \"none\"")
     );
     assert_eq!(
         wrong(r#"{ "total_timeout": "learned" }"#),
@@ -404,6 +405,7 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
             let policy = total.map_or(policy, |limit| policy.with_total_timeout(limit));
             let policy = if learned { policy.with_learned_attempt_timeout() } else { policy };
             attempt.map_or(policy, |limit| {
+                let limit = limit.max(Duration::from_nanos(1));
                 policy.with_attempt_timeout(total.map_or(limit, |total| limit.min(total)))
             })
         },
