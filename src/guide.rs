@@ -75,6 +75,7 @@ chapter! {
         "crate::Drain" "crate::classify::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
         "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::call::Call::with_token"
         "crate::call::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()" "crate::Cooldown"
+        "crate::Attempt::time_left"
     ]
     include_str!("../docs/guide/timeouts.md")
 }
@@ -142,7 +143,7 @@ chapter! {
         "crate::observe::Log" "crate::Upstream::display" "crate::http"
         "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
         "crate::Upstream::observed_by" "crate::upstream::Observed"
-        "crate::observe::AttemptFailure::source"
+        "crate::observe::AttemptFailure::source" "crate::Upstream::with_shared_observer"
     ]
     include_str!("../docs/guide/observing.md")
 }
