@@ -78,8 +78,9 @@ fn sections(page: &str) -> Vec<Section> {
         .collect()
 }
 
-/// Returns a line without its random delay, and with the file of a reader.
+/// Returns a line without its random delay, and with the file of a reader. A delay may be below 1 ms.
 fn as_on_the_page(line: &str) -> String {
+    let line = line.replace("retrying within 1ms: ", "retrying in 1ms: ");
     let words = line.split(' ').map(|word| {
         let is_time = word.starts_with(|c: char| c.is_ascii_digit())
             && ["s", "s:", "s)"].iter().any(|unit| word.ends_with(unit));
