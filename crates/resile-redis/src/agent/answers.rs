@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use resile::cooldown::Hold;
 use resile::time::Timer;
+use resile::upstream::Resource;
 
 use super::job::{Answer, Job};
 use super::pace::SHORTEST;
@@ -113,7 +114,12 @@ impl<M: Timer> Agent<'_, M> {
                     if change > 0 {
                         self.alarms[*index].granted(now);
                     }
-                    self.shared.adjust(lease.resource, change);
+                    if change != 0 || lease.resource == Resource::Budget {
+                        self.shared.adjust(lease.resource, change);
+                    }
+                    if lease.is_short(now) {
+                        self.shared.adjust(lease.resource, 0); // the fleet has no more
+                    }
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     let ceiling = ceiling(lease, &reply, ask.want);
                     self.shared.set_ceiling(lease.resource, ceiling);

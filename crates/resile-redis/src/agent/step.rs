@@ -225,7 +225,9 @@ impl<'a, M: Timer> Agent<'a, M> {
             let (balance, waiting) = account(self.shared, lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
                 let (ask, surplus) = lease.ask(balance, waiting, members, now);
-                self.shared.adjust(lease.resource, surplus.saturating_neg());
+                if surplus != 0 {
+                    self.shared.adjust(lease.resource, surplus.saturating_neg());
+                }
                 let (key, scale) = (key.clone(), lease.scale);
                 jobs.push(Job::Lease { index, key, scale, ask, ttl: TTL });
             }
