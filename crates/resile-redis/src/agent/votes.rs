@@ -28,6 +28,11 @@ pub(super) struct Votes {
     yields_until: Duration,
     /// True if operators know that the members are suspicious.
     told: bool,
+    /// True if the members became suspicious while this breaker was open. When it closes first, their
+    /// votes are the end of one outage and not the begin of another one.
+    ends: bool,
+    /// The id of the member whose probe failed, if that holds the breakers open.
+    failed_by: Option<String>,
     /// The end of the latest pause that operators know.
     told_until: Duration,
 }
@@ -49,7 +54,7 @@ pub(super) enum Count {
     /// A vote is another one, or a member has come or gone.
     Changed,
     /// The votes now change when the breaker of this process opens, or they no longer do. They change
-    /// nothing for a breaker that is open.
+    /// nothing for a breaker that is open or has just closed.
     Decided,
 }
 
@@ -112,7 +117,8 @@ impl Votes {
         let tally = Tally { open, needed, members };
         let before = self.counted.replace((is_open, tally));
         let are_same = std::mem::replace(&mut self.open, ids) == self.open;
-        let told = self.is_suspect() && (self.told || !is_open);
+        self.ends = self.is_suspect() && (self.ends || is_open && !self.told);
+        let told = self.is_suspect() && (self.told || !self.ends);
         match before {
             _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
             Some(before) if before == (is_open, tally) && are_same => Count::Same,
@@ -167,7 +173,8 @@ impl Votes {
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
-        self.told = false;
+        (self.told, self.ends) = (false, false);
+        self.failed_by = None;
         self.open.clear();
         self.others_until = Duration::ZERO;
     }
@@ -213,9 +220,13 @@ mod tests {
         assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)), "its breaker is open");
         assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)));
         assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)));
-        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "it has closed");
+        assert_eq!(count(false, 3, 5), (Count::Changed, true, Some(3)), "it has closed first");
+        assert_eq!(count(false, 4, 5), (Count::Changed, true, Some(3)), "and the others follow");
+        assert_eq!(count(false, 2, 5), (Count::Changed, false, Some(3)));
+        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "another outage");
         assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
-        assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
+        assert_eq!(count(false, 4, 5), (Count::Changed, true, Some(3)), "operators know");
+        assert_eq!(count(false, 2, 5), (Count::Decided, false, Some(3)));
         votes.forget();
         assert_eq!((votes.tally(), votes.open()), (None, &[][..]));
         let ids = |ids: [&str; 2]| ids.map(ToOwned::to_owned).into();
