@@ -159,6 +159,11 @@ impl Votes {
         is_told.then(|| until.saturating_sub(now))
     }
 
+    /// Returns the id of the member whose failed probe holds the breakers open, if it is known.
+    pub(super) fn failed_by(&self) -> Option<&str> {
+        self.failed_by.as_deref()
+    }
+
     /// Notes who may probe, and whether a probe of any member passed.
     pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) {
         if self.may_probe && !reply.held && step == ProbeStep::Look {
@@ -166,6 +171,9 @@ impl Votes {
         }
         self.may_probe = reply.held;
         self.others_until = now + reply.remaining;
+        if self.failed_by != reply.failed_by {
+            self.failed_by.clone_from(&reply.failed_by);
+        }
         let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
         self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
     }
@@ -194,7 +202,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
     const PERMITTED: ProbeReply =
-        ProbeReply { held: true, remaining: Duration::ZERO, passed: None };
+        ProbeReply { held: true, remaining: Duration::ZERO, passed: None, failed_by: None };
 
     fn breaker(state: State, trips: u32, rest: Duration) -> Snapshot {
         let breaker = resile::Upstream::new("probed").with_breaker(resile::Breaker::new());
@@ -248,7 +256,7 @@ mod tests {
         let failed = breaker(State::Open, 2, 4 * SECOND);
         assert_eq!(votes.probe(&failed, 2 * SECOND), Some((ProbeStep::Failed, 4 * SECOND)));
         let remaining = 4 * SECOND;
-        let reply = ProbeReply { held: false, remaining, passed: None };
+        let reply = ProbeReply { held: false, remaining, ..PERMITTED };
         votes.permit(ProbeStep::Failed, &reply, 2 * SECOND);
         assert_eq!(votes.probe(&failed, 3 * SECOND), Some((ProbeStep::Look, TTL)));
         assert_eq!(votes.advice(3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
@@ -258,7 +266,7 @@ mod tests {
     fn the_pause_of_another_process_is_told_once_and_the_own_one_never() {
         let mut votes = Votes::default();
         let mut told = |step, pause, rest, now| {
-            votes.permit(step, &ProbeReply { held: false, remaining: pause, passed: None }, now);
+            votes.permit(step, &ProbeReply { held: false, remaining: pause, ..PERMITTED }, now);
             votes.prolonged(step, rest, now)
         };
         let look = ProbeStep::Look;
@@ -279,7 +287,7 @@ mod tests {
     fn a_probe_that_passed_after_the_opening_lets_a_breaker_probe_once() {
         let mut votes = Votes::default();
         votes.probe(&breaker(State::Open, 1, 9 * SECOND), 2 * SECOND);
-        let passed = |ago| ProbeReply { held: false, remaining: Duration::ZERO, passed: Some(ago) };
+        let passed = |ago| ProbeReply { held: false, passed: Some(ago), ..PERMITTED };
         votes.permit(ProbeStep::Look, &passed(2 * SECOND), 3 * SECOND);
         assert_eq!(votes.advice(3 * SECOND), Advice::new(), "it passed before the opening");
         votes.permit(ProbeStep::Look, &passed(SECOND / 10), 4 * SECOND);

@@ -84,19 +84,25 @@ async fn each_script_runs_on_the_time_of_the_server() {
     assert_eq!(reply, VoteReply { members: 1, open: 1, ids: vec!["a".to_owned()] });
 
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Acquire)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: true, remaining: Duration::ZERO, passed: None });
+    assert_eq!(reply, ProbeReply { held: true, ..free() });
     for step in [ProbeStep::Acquire, ProbeStep::Release] {
         let reply = run(&mut connection, "probe", &probe("b", step)).await.unwrap();
         assert!(!reply.held && reply.remaining <= 10 * SECOND, "{reply:?}");
         assert!(reply.remaining > Duration::ZERO, "{reply:?}");
     }
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Release)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed: None });
+    assert_eq!(reply, free());
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Failed)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: 10 * SECOND, passed: None });
+    let failed_by = Some("a".to_owned());
+    assert_eq!(reply, ProbeReply { remaining: 10 * SECOND, failed_by, ..free() });
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Passed)).await.unwrap();
     let passed = Some(Duration::ZERO);
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed });
+    assert_eq!(reply, ProbeReply { passed, ..free() });
+}
+
+/// Nobody holds the lease, and all may probe.
+const fn free() -> ProbeReply {
+    ProbeReply { held: false, remaining: Duration::ZERO, passed: None, failed_by: None }
 }
 
 #[tokio::test]
@@ -289,7 +295,7 @@ proptest! {
         checks_all::<VoteRequest<'_>>(&reply, |n, texts| {
             n.len() == 2 && n[1] >= 0 && n[0] >= n[1] && i64::try_from(texts) == Ok(n[1].min(8))
         });
-        checks::<ProbeRequest<'_>>(&reply, 0, |n| {
+        checks::<ProbeRequest<'_>>(&reply, 1, |n| {
             n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
         });
     }
