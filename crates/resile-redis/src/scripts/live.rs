@@ -76,7 +76,7 @@ async fn each_script_runs_on_the_time_of_the_server() {
     let expected = HoldReply { remaining, elapsed, hint, grew: true, by };
     assert_eq!(reply, expected);
     for (id, members) in [("a", 1), ("b", 2), ("a", 2)] {
-        let request = MemberRequest { id, ttl: 10 * SECOND };
+        let request = MemberRequest { id, ttl: 10 * SECOND, channel: "channel" };
         let reply = run(&mut connection, "members", &request).await.unwrap();
         assert_eq!(reply, MemberReply { members, stepped });
     }
@@ -137,7 +137,7 @@ async fn a_key_of_another_type_is_an_error_and_stays() {
     let () = cmd("RPUSH").arg("list").arg("mine").query_async(&mut connection).await.unwrap();
     refused(&mut connection, &lease("a")).await;
     refused(&mut connection, &hold(SECOND)).await;
-    refused(&mut connection, &MemberRequest { id: "a", ttl: SECOND }).await;
+    refused(&mut connection, &MemberRequest { id: "a", ttl: SECOND, channel: "channel" }).await;
     refused(&mut connection, &vote()).await;
     refused(&mut connection, &probe("a", ProbeStep::Acquire)).await;
     let mine: Vec<String> =
@@ -304,7 +304,7 @@ proptest! {
     #[test]
     fn a_short_time_is_not_0(nanos in 1_u64..3_000_000) {
         let time = Duration::from_nanos(nanos);
-        let args = MemberRequest { id: "a", ttl: time }.args();
+        let args = MemberRequest { id: "a", ttl: time, channel: "channel" }.args();
         prop_assert_eq!(args[1].parse::<u64>().unwrap(), nanos.div_ceil(1_000));
         let args = ProbeRequest { id: "a", ttl: time, step: ProbeStep::Acquire }.args();
         prop_assert_eq!(args[1].parse::<u64>().unwrap(), nanos.div_ceil(1_000_000));
