@@ -68,8 +68,8 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     let (began, times) = if parts.strains.has(by) {
         (began, times)
     } else {
-        let Some(begin) = begin(parts, by, counts, now) else { return };
-        begin
+        let Some(strain) = strain(parts, by, counts, now) else { return };
+        strain
     };
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
     if parts.strains.note(by, began / MS, until / MS, times) {
@@ -80,7 +80,7 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
 /// Returns the start of a strain, and the waits and refusals that it begins with. `None` if only the lease of
 /// this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
-fn begin(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
+fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
     match (by, &parts.quota) {
         (HeldBy::Budget, _) if parts.fleet.may_have_tokens() => None,
         (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,

@@ -26,15 +26,24 @@ pub(super) struct Votes {
     /// The time before which this process leaves the permission to others, because it made no use
     /// of it.
     yields_until: Duration,
-    /// True if operators know that the members are suspicious.
-    told: bool,
-    /// True if the members became suspicious while this breaker was open. When it closes first, their
-    /// votes are the end of one outage and not the begin of another one.
-    ends: bool,
+    suspicion: Suspicion,
     /// The id of the member whose probe failed, if that holds the breakers open.
     failed_by: Option<String>,
     /// The end of the latest pause that operators know.
     told_until: Duration,
+}
+
+/// The suspicion of the members against the upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Suspicion {
+    /// Too few vote for "open".
+    #[default]
+    None,
+    /// It began while this breaker was open. When this breaker closes first, the votes of the others
+    /// are the end of one outage and not the begin of another one.
+    Quiet,
+    /// Operators know of it.
+    Told,
 }
 
 /// The time between two votes.
@@ -117,10 +126,15 @@ impl Votes {
         let tally = Tally { open, needed, members };
         let before = self.counted.replace((is_open, tally));
         let are_same = std::mem::replace(&mut self.open, ids) == self.open;
-        self.ends = self.is_suspect() && (self.ends || is_open && !self.told);
-        let told = self.is_suspect() && (self.told || !self.ends);
+        let next = match self.suspicion {
+            _ if !self.is_suspect() => Suspicion::None,
+            Suspicion::None if is_open => Suspicion::Quiet,
+            Suspicion::None => Suspicion::Told,
+            before => before,
+        };
+        let has_been_told = std::mem::replace(&mut self.suspicion, next) == Suspicion::Told;
         match before {
-            _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
+            _ if has_been_told != (next == Suspicion::Told) => Count::Decided,
             Some(before) if before == (is_open, tally) && are_same => Count::Same,
             _ => Count::Changed,
         }
@@ -181,7 +195,7 @@ impl Votes {
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
-        (self.told, self.ends) = (false, false);
+        self.suspicion = Suspicion::None;
         self.failed_by = None;
         self.open.clear();
         self.others_until = Duration::ZERO;

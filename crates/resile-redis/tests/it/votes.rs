@@ -210,7 +210,9 @@ async fn the_end_of_an_outage_is_not_told_as_another_one() {
     let open = Backoff::fixed(Duration::from_millis(1_500));
     let crew = crew(&server, || Breaker::new().with_consecutive(2).with_open_time(open)).await;
     let words = || format!("{:?}", lines.with("votes for open"));
-    crew.iter().for_each(|mate| fail(mate, 2));
+    for mate in &crew {
+        fail(mate, 2);
+    }
     until("all votes", || lines.with("5 of 5").len() >= MEMBERS, words).await;
     for mate in &crew {
         let closes = || {
@@ -240,7 +242,9 @@ async fn the_process_whose_probe_failed_is_named() {
     let (lines, _guard) = capture_at(tracing::Level::INFO);
     let open = Backoff::fixed(Duration::from_millis(4_500));
     let crew = crew(&server, || Breaker::new().with_consecutive(2).with_open_time(open)).await;
-    crew.iter().for_each(|mate| fail(mate, 2));
+    for mate in &crew {
+        fail(mate, 2);
+    }
     let told = || lines.with("fleet: breaker stays open for ");
     let has_failed = || {
         fail(&crew[2], 1);
