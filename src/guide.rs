@@ -150,7 +150,8 @@ chapter! {
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
-        "crate::GaveUp::is_partial"
+        "crate::stream::RetryStream::with_whole_timeout"
+        "crate::GaveUp::is_partial" "crate::GaveUp::flatten"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
         "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
     ]
@@ -238,7 +239,8 @@ chapter! {
         "crate::RetryPolicy::with_attempt_timeout" "crate::RetryPolicy::with_total_timeout"
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
-        "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::into_last"
+        "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::cut"
+        "crate::GaveUp::into_last"
         "crate::Backoff::with_cap" "crate::RetryPolicy::with_hint_cap" "crate::http"
         "crate::observe::AttemptFailure::source" "crate::Backoff::fibonacci" "crate::Backoff::linear"
         "crate::Backoff::custom" "crate::Upstream::with_seed"
@@ -287,6 +289,7 @@ chapter! {
     operating ["metrics" "stream"] [
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
+        "crate::stream::RetryStream::with_whole_timeout"
         "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain"
     ]
     include_str!("../docs/guide/operating.md")

@@ -22,8 +22,9 @@ pub(crate) trait Owner {
     fn draw_within(&self, range: RangeInclusive<u64>) -> u64;
     /// Returns whether an observer listens. Foreign code, never called under the lock.
     fn listens(&self) -> bool;
-    /// Reports a transition. Foreign code, never called under the lock.
-    fn emit(&self, transition: Transition);
+    /// Reports a transition. Foreign code, never called under the lock. `is_own` tells that the report
+    /// of this owner made it, and not another one meanwhile.
+    fn emit(&self, transition: Transition, is_own: bool);
 }
 
 /// The shared state of a breaker: atomic words for closed calls, and a machine under a lock.

@@ -52,26 +52,31 @@ impl Core {
         event: Option<Transition>,
         owner: &impl Owner,
     ) {
+        let is_new = event.is_some();
         guarded.unreported.extend(event);
         if guarded.is_reporting {
             return;
         }
+        // The owner's own event is the last one, and others come behind it.
+        let own = guarded.unreported.len().checked_sub(1).filter(|_| is_new);
         // The first event may be an older one, left behind by an observer's panic.
         let Some(first) = guarded.unreported.pop_front() else { return };
         guarded.is_reporting = true;
         drop(guarded);
-        self.emit(first, owner);
+        self.emit(first, own, owner);
     }
 
-    /// Reports `first` and all events queued meanwhile, in order.
-    fn emit(&self, first: Transition, owner: &impl Owner) {
+    /// Reports `first` and all events queued meanwhile, in order. `own` is the place of the owner's own
+    /// event among them.
+    fn emit(&self, first: Transition, own: Option<usize>, owner: &impl Owner) {
         // After a panic of the observer, another thread may report.
         let stop = OnUnwind(|| self.lock().is_reporting = false);
-        let mut event = first;
+        let (mut event, mut place) = (first, 0_usize);
         loop {
             if owner.listens() {
-                owner.emit(event);
+                owner.emit(event, own == Some(place));
             }
+            place = place.wrapping_add(1);
             let mut guarded = self.lock();
             let Some(next) = guarded.unreported.pop_front() else {
                 guarded.is_reporting = false; // under the lock that found the queue empty

@@ -40,7 +40,7 @@ impl Owner for Clock {
         false
     }
 
-    fn emit(&self, transition: Transition) {
+    fn emit(&self, transition: Transition, _: bool) {
         unreachable!("no observer listens, but `{transition}` was emitted")
     }
 }

@@ -170,6 +170,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if remaining(limits.total, elapsed) == 0 && !is_one_poll {
             return Begin::End(StopReason::Deadline, None);
         }
+        // In a long overload each waiter would begin a moment before its deadline.
+        if !X::ALONE && self.guard.progress.refuser() == Some(Refuser::Quota) {
+            if let Some(end) = self.leaves_line(slot, elapsed, limits.total) {
+                return end;
+            }
+        }
         // `finish_failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
         // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
@@ -259,6 +265,23 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         Begin::Hold(delay)
     }
 
+    /// Returns the time at which a call with this total timeout leaves the quota's queue.
+    fn leaves_at(&self, total: u64) -> u64 {
+        let ends_at = self.ends_at(total);
+        if ends_at == NO_LIMIT { ends_at } else { ends_at.saturating_sub(self.guard.margin(total)) }
+    }
+
+    /// Leaves the quota's queue and ends the call if less time is left than an attempt takes.
+    #[cold]
+    #[inline(never)]
+    fn leaves_line(&mut self, slot: usize, elapsed: u64, total: u64) -> Option<Begin> {
+        if total == NO_LIMIT || remaining(total, elapsed) > self.guard.margin(total) {
+            return None;
+        }
+        self.guard.leave_queue(slot);
+        Some(Begin::End(StopReason::Deadline, None))
+    }
+
     /// Waits in the quota's queue. A cost that cannot fit before the deadline ends the call.
     #[cold]
     #[inline(never)]
@@ -272,7 +295,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     ) -> Begin {
         self.note_start();
         let now = self.now();
-        let ends_at = self.ends_at(limits.total);
+        let ends_at = self.leaves_at(limits.total);
         let is_late = earliest >= ends_at;
         if is_late {
             // Before the report of the strain, which counts the calls in the queue.

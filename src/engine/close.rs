@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::emit::tell_failure;
 use super::ending::{Doubt, Ending};
 use super::engine::remaining;
 use super::finish::{Classified, classified_cut};
@@ -8,11 +9,11 @@ use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
-use crate::error::{Facts, Inner};
+use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, Refuser, TargetFor};
+use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The close of a call without success.
@@ -113,8 +114,12 @@ where
         let enough = total.min(self.policy.attempt_timeout()) / 2;
         if !X::ALONE {
             let now = self.engine.now();
+            let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
+            let failure: TellFailure<'_> =
+                &|tell| tell_failure::<E, X>(last, classifier, Some(cut), Some(verdict), tell);
             for slot in slots {
-                self.engine.report_deadline(slot, verdict, now, enough);
+                self.engine.guard.note_too_late(slot, self.engine.started, now);
+                self.engine.report_deadline(slot, verdict, now, enough, failure);
             }
         }
         self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
@@ -155,8 +160,14 @@ where
         facts.in_doubt = doubt != Doubt::No;
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
+        facts.is_partial = self.policy.is_partial();
+        if facts.is_partial {
+            facts.verdict = facts.verdict.map(Verdict::not_again);
+        }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let Facts { attempts, elapsed, retry_after, too_large, no_room, too_long, .. } = facts;
+        let Facts {
+            attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
+        } = facts;
         let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
@@ -174,6 +185,7 @@ where
                 too_long,
                 held_by,
                 in_doubt: doubt == Doubt::Stated,
+                is_partial,
                 error_type: error_type(reason, &failure),
             });
         }
@@ -185,9 +197,16 @@ where
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds.
     #[cold]
-    fn report_deadline(&mut self, slot: usize, verdict: Verdict, now: u64, enough: u64) {
+    fn report_deadline(
+        &mut self,
+        slot: usize,
+        verdict: Verdict,
+        now: u64,
+        enough: u64,
+        failure: TellFailure<'_>,
+    ) {
         if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-            self.guard.report(slot, Some(verdict), Some(now), true);
+            self.guard.report(slot, Some(verdict), Some(now), true, Some(failure));
         }
     }
 
@@ -196,7 +215,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn close(&mut self, ending: Ending) -> Facts {
-        let Ending { reason, cut, retry_after, .. } = ending;
+        let Ending { reason, cut, retry_after, dropped, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }
@@ -215,6 +234,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             cut,
             in_doubt: false,
             is_partial: false,
+            error_of: if cut.is_some() || dropped.is_some() {
+                ErrorOf::Earlier
+            } else {
+                ErrorOf::Last
+            },
             upstream: self.guard.target.owned_name(),
             alternative: None,
         }

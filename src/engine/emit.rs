@@ -68,38 +68,50 @@ where
         verdict: Option<Verdict>,
         make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
     ) {
-        // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
-        let Some(last) = self.last.as_ref().filter(|_| cut.is_none()) else {
-            let error_type = cut.as_ref().map(Cut::as_str);
-            let place = cut.and_then(|_| self.policy.rules().classifier().place());
-            let place = place.as_deref();
-            let none = AttemptFailure { error_type, cut, place, verdict, ..Default::default() };
-            return self.emit(make(none));
-        };
-        let named = self.policy.rules().classifier().error_type(last);
-        let inner = within::ask(|| X::Describe::value(last));
-        let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
-        let is_cancelled = inner.as_ref().is_some_and(|inner| inner.is_cancelled);
-        let inner = inner.as_ref().map(|inner| &*inner.error_type);
-        let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
-        X::Describe::with(last, |error, source| {
-            let failure = AttemptFailure {
-                error,
-                source,
-                error_type,
-                is_refusal,
-                is_cancelled,
-                cut,
-                place: None,
-                verdict,
-            };
-            let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
-            match make(failure) {
-                kind @ EventKind::Waiting { .. } if is_fallback => {
-                    within::passing_on(|| self.emit(kind));
-                }
-                kind => self.emit(kind),
+        let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
+        let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
+        tell_failure::<E, X>(last, classifier, cut, verdict, &mut |failure| match make(failure) {
+            kind @ EventKind::Waiting { .. } if is_fallback => {
+                within::passing_on(|| self.emit(kind));
             }
+            kind => self.emit(kind),
         });
     }
+}
+
+/// Builds the [`AttemptFailure`] of an attempt and passes it to `tell`. `last` is the last error of
+/// the call.
+#[cold]
+pub(super) fn tell_failure<E, X: TargetFor<E>>(
+    last: Option<&E>,
+    classifier: &impl Classify<E>,
+    cut: Option<Cut>,
+    verdict: Option<Verdict>,
+    tell: &mut dyn FnMut(AttemptFailure<'_>),
+) {
+    // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
+    let Some(last) = last.filter(|_| cut.is_none()) else {
+        let error_type = cut.as_ref().map(Cut::as_str);
+        let place = cut.and_then(|_| classifier.place());
+        let place = place.as_deref();
+        return tell(AttemptFailure { error_type, cut, place, verdict, ..Default::default() });
+    };
+    let named = classifier.error_type(last);
+    let inner = within::ask(|| X::Describe::value(last));
+    let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
+    let is_cancelled = inner.as_ref().is_some_and(|inner| inner.is_cancelled);
+    let inner = inner.as_ref().map(|inner| &*inner.error_type);
+    let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
+    X::Describe::with(last, |error, source| {
+        tell(AttemptFailure {
+            error,
+            source,
+            error_type,
+            is_refusal,
+            is_cancelled,
+            cut,
+            place: None,
+            verdict,
+        });
+    });
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::emit::tell_failure;
 use super::ending::Ending;
 use super::last_cut::LastCut;
 use super::until::Until;
@@ -11,7 +12,7 @@ use crate::error::GaveUp;
 use crate::observe::{EventKind, HeldBy};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Endpoint, Refuser, TargetFor};
+use crate::upstream::{Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Verdict};
 
 // The way of a failed attempt: classified, reported, decided, paid, and delayed or closed.
@@ -103,8 +104,11 @@ where
         // An outer layer may pass the verdict on. For that layer it is a fact.
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
+        let last = self.last.as_ref();
+        let failure: TellFailure<'_> =
+            &move |tell| tell_failure::<E, X>(last, classifier, cut, verdict, tell);
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, verdict, flows_since, cut);
+            self.engine.report(slot, verdict, flows_since, cut, Some(failure));
         if self.engine.guard.target.listens() {
             self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
@@ -152,6 +156,7 @@ where
             failure,
             delay,
             resumes_at,
+            is_partial: self.policy.is_partial(),
         });
     }
 
@@ -216,7 +221,7 @@ where
     #[cold]
     pub(crate) fn finish_by_hand(&mut self, slot: usize, verdict: Verdict) {
         let Reported { elapsed, latency, is_counted } =
-            self.engine.report(slot, Some(verdict), None, None);
+            self.engine.report(slot, Some(verdict), None, None, None);
         let attempt = Attempt::of_call(self.attempts(), elapsed, self.engine.delay, NO_LIMIT);
         let verdict = Some(verdict);
         self.emit_with_failure(None, verdict, &|failure| EventKind::Failed {
@@ -260,7 +265,8 @@ struct Reported {
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Reports to the target that the attempt in `slot` finished with `verdict`.
+    /// Reports to the target that the attempt in `slot` finished with `verdict`. `failure` tells more of it
+    /// if it is known.
     #[inline]
     fn report(
         &mut self,
@@ -268,6 +274,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         verdict: Option<Verdict>,
         flows_since: Option<u64>,
         cut: Option<Cut>,
+        failure: Option<TellFailure<'_>>,
     ) -> Reported {
         self.last_cut = LastCut::new(cut);
         let now = self.clock_runs().then(|| self.now());
@@ -279,7 +286,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             if let Some(since) = flows_since {
                 self.guard.leave_out(slot, since);
             }
-            self.guard.report(slot, verdict, now, cut.is_some());
+            self.guard.report(slot, verdict, now, cut.is_some(), failure);
         }
         let took = |began: u64| Some(Duration::from_nanos(now?.saturating_sub(began)));
         Reported { elapsed, latency: began.and_then(took), is_counted }

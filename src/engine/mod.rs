@@ -28,6 +28,8 @@ mod last_cut;
 mod nesting;
 mod pending;
 mod policy;
+#[cfg(feature = "stream")]
+mod shown;
 mod state;
 mod success;
 mod until;

@@ -1,6 +1,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+#[cfg(feature = "stream")]
+use super::shown::Shown;
 use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
 use crate::time::nanos;
 use crate::verdict::Verdict;
@@ -42,6 +44,12 @@ pub(crate) trait CallPolicy {
     #[inline]
     fn flows_since(&self) -> Option<u64> {
         None
+    }
+
+    /// Returns whether the consumer of a stream has a part of the answer.
+    #[inline]
+    fn is_partial(&self) -> bool {
+        false
     }
 
     /// Returns the number of attempts allowed, including the attempts that do not count.
@@ -127,6 +135,8 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Plain<P> {
 pub(crate) struct Counted<P> {
     pub(crate) policy: P,
     pub(crate) count: u32,
+    /// True if the stream of the alternative that was dropped has shown a part of its answer.
+    pub(crate) is_partial: bool,
 }
 
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
@@ -134,6 +144,10 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 
     fn rules(&self) -> &P::Policy {
         self.policy.as_policy()
+    }
+
+    fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     fn allowed(&self) -> u32 {
@@ -202,13 +216,19 @@ pub(crate) struct Flowing<P> {
     pub(crate) renewed: Renewed<P>,
     /// The limit on the whole stream in nanoseconds, or `NO_LIMIT`. It never restarts.
     pub(crate) whole: u64,
+    pub(crate) shown: Shown,
     since: Option<u64>,
 }
 
 #[cfg(feature = "stream")]
 impl<P> Flowing<P> {
     pub(crate) const fn new(policy: P) -> Self {
-        Self { renewed: Renewed::new(policy), whole: NO_LIMIT, since: None }
+        Self {
+            renewed: Renewed::new(policy),
+            whole: NO_LIMIT,
+            shown: Shown::nothing(),
+            since: None,
+        }
     }
 
     /// Sets the time of the first content, on the timer. `None` is for an attempt without content,
@@ -236,6 +256,10 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
 
     fn flows_since(&self) -> Option<u64> {
         self.since
+    }
+
+    fn is_partial(&self) -> bool {
+        self.shown.has_content
     }
 
     fn total_timeout(&self) -> u64 {

@@ -57,6 +57,15 @@ pub(crate) struct Inner<E> {
     pub(crate) writer: Option<Writer<E>>,
 }
 
+/// The attempt that returned the last error, if there is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorOf {
+    /// The last attempt.
+    Last,
+    /// An earlier one: the last attempt was cut, or the token dropped it.
+    Earlier,
+}
+
 /// Everything but the last error.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
@@ -77,6 +86,7 @@ pub(crate) struct Facts {
     pub(crate) in_doubt: bool,
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
+    pub(crate) error_of: ErrorOf,
     pub(crate) upstream: Option<Name>,
     /// The upstream of the alternative that failed last, in the flat error of a fallback.
     pub(crate) alternative: Option<Name>,
@@ -227,7 +237,10 @@ impl<E> GaveUp<E> {
     /// call where that reason alone ended it. A consumer that was told to start again (`Restart`) has
     /// nothing until the next content.
     ///
-    /// The value is `false` for every call that is not a stream.
+    /// A [`fallback`](crate::fallback()) around streams has the value `true` if its own timeout or its
+    /// token drops a stream in the middle of its answer. If the stream itself failed, the inner error
+    /// has the value, and [`flatten`](Self::flatten) takes it over for each reason of the outer call.
+    /// The value is `false` for every other call that is not a stream.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
         self.0.facts.is_partial
@@ -273,14 +286,6 @@ impl<E> GaveUp<E> {
         self.0.facts.too_large
     }
 
-    /// Notes that the consumer has a part of the answer, so an outer call must not ask again.
-    #[cfg(feature = "stream")]
-    pub(crate) fn note_partial(&mut self) {
-        let facts = &mut self.0.facts;
-        facts.is_partial = true;
-        facts.verdict = facts.verdict.map(Verdict::not_again);
-    }
-
     pub(super) const fn facts(&self) -> &Facts {
         &self.0.facts
     }
@@ -317,32 +322,40 @@ impl<E> GaveUp<GaveUp<E>> {
     /// * If it ended because its inner calls failed, they are those of the last inner call. Its
     ///   reason is then [`Fatal`](StopReason::Fatal), [`Unclassified`](StopReason::Unclassified),
     ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
-    /// * If it ended for another reason, such as its total timeout, they are its own.
+    /// * If it ended for another reason, such as its total timeout, they are its own. If no later inner
+    ///   call was cut, [`is_partial`](Self::is_partial) and [`cut`](Self::cut) of the last one stay as well.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
         let Inner { facts, last, .. } = *self.0;
-        let by_inner = facts.cut.is_none()
-            && matches!(
-                facts.reason,
-                StopReason::Fatal
-                    | StopReason::Unclassified
-                    | StopReason::Attempts
-                    | StopReason::Alternatives
-            );
+        let by_inner = matches!(
+            facts.reason,
+            StopReason::Fatal
+                | StopReason::Unclassified
+                | StopReason::Attempts
+                | StopReason::Alternatives
+        );
         let Some(inner) = last else {
             return GaveUp::new(Inner { facts, last: None, error_type: None, writer: None });
         };
         let inner = *inner.0;
-        if by_inner {
-            let Facts { kind, attempts, elapsed, upstream, .. } = facts;
-            let Facts { upstream: name, alternative: last, .. } = inner.facts;
-            let (upstream, alternative) = match kind {
-                CallKind::Fallback => (upstream, name.or(last)),
-                _ => (upstream.or(name), last),
-            };
-            let facts = Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts };
+        if facts.error_of == ErrorOf::Earlier {
             return GaveUp::new(Inner { facts, ..inner });
         }
+        let Facts { kind, attempts, elapsed, upstream, .. } = facts;
+        let Facts { upstream: name, alternative: last, .. } = inner.facts;
+        let (upstream, alternative) = match kind {
+            CallKind::Fallback => (upstream, name.or(last)),
+            _ => (upstream.or(name), last),
+        };
+        let facts = if by_inner {
+            Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
+        } else {
+            let Facts { cut, is_partial, error_of, .. } = inner.facts;
+            let verdict =
+                if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
+            let is_partial = is_partial || facts.is_partial;
+            Facts { verdict, cut, is_partial, error_of, upstream, alternative, ..facts }
+        };
         GaveUp::new(Inner { facts, ..inner })
     }
 }

@@ -6,5 +6,5 @@ mod sentence;
 mod source;
 pub(crate) mod within;
 
-pub(crate) use gave_up::{Facts, GaveUp, Inner};
+pub(crate) use gave_up::{ErrorOf, Facts, GaveUp, Inner};
 pub use source::{Boxed, Source};

@@ -29,11 +29,13 @@ impl<E> fmt::Display for GaveUp<E> {
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
-        if let Some(cut) = self.cut() {
-            write!(f, " (last failure: {cut})")?;
-        }
         if self.is_partial() && self.reason() != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
+        }
+        if let Some(cut) = self.cut() {
+            // The text behind the words of this error is that of an attempt before.
+            let before = if self.last().is_some() { ", after an earlier error" } else { "" };
+            write!(f, " (last failure: {cut}{before})")?;
         }
         self.write_wait(f)?;
         match (self.last(), self.writer()) {

@@ -27,8 +27,22 @@ enum Question {
 }
 
 thread_local! {
+    #[cfg(feature = "stream")]
+    static PART: Cell<Part> = const { Cell::new(Part::Unasked) };
     static QUESTION: Cell<Question> = const { Cell::new(Question::None) };
     static PASSED_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What an outer call knows of the streams that it drops.
+#[cfg(feature = "stream")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// No call asks.
+    Unasked,
+    /// None of them has shown a part of an answer.
+    None,
+    /// One of them has.
+    Shown,
 }
 
 /// Sources of an error that are asked at most.
@@ -68,6 +82,52 @@ pub(crate) fn answer(end: impl FnOnce() -> End) {
         let end = Question::Answered(end());
         let _ = QUESTION.try_with(|question| question.set(end));
     }
+}
+
+/// Sets the question of an outer drop again.
+#[cfg(feature = "stream")]
+struct Outer(Part);
+
+#[cfg(feature = "stream")]
+impl Drop for Outer {
+    fn drop(&mut self) {
+        let _ = PART.try_with(|part| part.set(self.0));
+    }
+}
+
+/// Drops an attempt by `drop`. Returns whether a stream in it has shown a part of an answer, the rest
+/// of which never comes. An attempt that was not cut has returned its error before, and its streams
+/// have ended.
+#[cfg(feature = "stream")]
+pub(crate) fn drops_part(is_cut: bool, drop: impl FnOnce()) -> bool {
+    if !is_cut {
+        drop();
+        return false;
+    }
+    // A destructor of the caller may panic.
+    let outer = PART.try_with(|part| Outer(part.replace(Part::None)));
+    drop();
+    let is_shown = PART.try_with(Cell::get) == Ok(Part::Shown);
+    std::mem::drop(outer);
+    is_shown
+}
+
+/// Drops an attempt by `drop`. There are no streams.
+#[cfg(not(feature = "stream"))]
+#[inline]
+pub(crate) fn drops_part(_is_cut: bool, drop: impl FnOnce()) -> bool {
+    drop();
+    false
+}
+
+/// Notes that a stream is dropped which has shown a part of an answer.
+#[cfg(feature = "stream")]
+pub(crate) fn note_part() {
+    let _ = PART.try_with(|part| {
+        if part.get() == Part::None {
+            part.set(Part::Shown);
+        }
+    });
 }
 
 /// Reports that a fallback passes the request on to its next alternative. Meanwhile no error on this

@@ -8,7 +8,7 @@ use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{CallState, Counted, Pending, PendingOf};
-use crate::error::GaveUp;
+use crate::error::{GaveUp, within};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
@@ -46,7 +46,8 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[track_caller]
     pub(super) fn new(alternatives: &'a [A], op: F, policy: P, token: K) -> Self {
         let count = u32::try_from(alternatives.len()).unwrap_or(u32::MAX);
-        let call = CallState::new(CallKind::Fallback, Counted { policy, count }, token);
+        let call =
+            CallState::new(CallKind::Fallback, Counted { policy, count, is_partial: false }, token);
         Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
 
@@ -118,7 +119,9 @@ where
                 StateProj::Done => panic!("`Fallback` polled after completion"),
             };
             // Drop the attempt before its outcome is reported and before the next attempt is made.
-            this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
+            let is_cut = finish.is_cut();
+            let drop = || this.call.dropping(0, is_cut, || this.state.set(State::Done));
+            this.call.policy.is_partial = within::drops_part(is_cut, drop);
             this.pending.as_mut().drop_sleep();
             elapsed = Some(this.call.finish(0, finish)?);
             this.state.set(State::Between);

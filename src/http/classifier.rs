@@ -193,9 +193,9 @@ impl Classifier {
         Over::new(self, self.unanswered(), map)
     }
 
-    /// Returns the verdict on the end of a request. One that was redirected too often has none.
-    pub(super) fn judge(self, outcome: Outcome) -> Option<Verdict> {
-        Some(match outcome {
+    /// Returns the verdict on the end of a request.
+    pub(super) fn judge(self, outcome: Outcome) -> Verdict {
+        match outcome {
             Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
             Outcome::NotSent => self.not_sent(),
             Outcome::Unanswered => self.unanswered(),
@@ -206,15 +206,20 @@ impl Classifier {
             }
             // Nothing was sent, so the upstream is not to blame.
             Outcome::NotBuilt => self.with_idempotency(Verdict::fatal().not_sent()),
-            Outcome::Redirected => return None,
-        })
+            // Each request had an answer, and the same redirects come again.
+            Outcome::Redirected if self.idempotent => {
+                Verdict::fatal().with_health(Health::Healthy).idempotent()
+            }
+            // A 303 comes after the execution, and the error does not tell it from a 307. So nobody knows
+            // the end, as after a cut.
+            Outcome::Redirected => Verdict::fatal().with_health(Health::Healthy).on_cut(),
+        }
     }
 }
 
-/// Has no opinion on a request that was redirected too often.
 impl Classify<Failure> for Classifier {
     fn classify(&self, failure: &Failure) -> Option<Verdict> {
-        self.judge(failure.outcome())
+        Some(self.judge(failure.outcome()))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
@@ -222,10 +227,10 @@ impl Classify<Failure> for Classifier {
     }
 
     /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
-    /// answer that the program does not understand is `decode`, and a request that cannot be built is
-    /// `request`.
+    /// answer that the program does not understand is `decode`. A request that cannot be built is
+    /// `request`, and one whose redirects were not followed to their end is `redirect`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
-        failure.outcome().error_type()
+        Some(failure.outcome().error_type())
     }
 }
 

@@ -84,26 +84,23 @@ pub(super) enum Outcome {
     /// The request could not be built, so nothing was sent.
     #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
     NotBuilt,
-    /// The answers redirected too often.
+    /// The client did not follow the redirects to their end.
     #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
     Redirected,
 }
 
 impl Outcome {
-    /// Returns the status, such as "503", or one word for a request without an answer. A request that
-    /// was redirected too often has none.
-    pub(super) fn error_type(self) -> Option<Cow<'static, str>> {
-        Some(Cow::Borrowed(match self {
-            Self::Refused(refused) => {
-                return Some(Cow::Owned(refused.status().as_str().to_owned()));
-            }
+    /// Returns the status, such as "503", or one word for a request without an answer.
+    pub(super) fn error_type(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Refused(refused) => return Cow::Owned(refused.status().as_str().to_owned()),
             Self::NotSent => "connect",
             Self::Unanswered => "no_answer",
             Self::Cut => "timeout",
             Self::NotUnderstood => "decode",
             Self::NotBuilt => "request",
-            Self::Redirected => return None,
-        }))
+            Self::Redirected => "redirect",
+        })
     }
 }
 
@@ -262,7 +259,8 @@ impl fmt::Display for Failure {
             Outcome::NotSent => f.write_str("no connection")?,
             Outcome::NotUnderstood => f.write_str("answer not understood")?,
             Outcome::NotBuilt => f.write_str("request not built")?,
-            Outcome::Unanswered | Outcome::Cut | Outcome::Redirected => f.write_str("no answer")?,
+            Outcome::Redirected => f.write_str("redirect not followed")?,
+            Outcome::Unanswered | Outcome::Cut => f.write_str("no answer")?,
         }
         if !self.0.url.is_empty() {
             let word = match self.0.outcome {

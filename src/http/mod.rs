@@ -30,6 +30,7 @@
 //! | any other 5xx | yes | no | failing | treated as 500, as RFC 9110 §15 says |
 //! | any other answer | no | no | healthy | the request is at fault, or there is no failure |
 //! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`] |
+//! | redirects that the client does not follow to their end | no | no | healthy | the same redirects come again. The first one may come after the execution (303), so the call is in doubt if the request is not idempotent |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
 //!

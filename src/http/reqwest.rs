@@ -109,19 +109,21 @@ impl From<Error> for Failure {
 /// The error does not hold the headers, so a `Retry-After` is lost. To keep it, use
 /// [`error_for_status`] of this module.
 ///
-/// Has no opinion on a request that was redirected too often.
+/// A request whose redirects `reqwest` does not follow to their end, such as a circle, is final
+/// and the server is healthy. A request that is not idempotent may have been executed before the redirect,
+/// so the call is in doubt.
 impl Classify<Error> for Classifier {
     fn classify(&self, error: &Error) -> Option<Verdict> {
-        self.judge(outcome(error))
+        Some(self.judge(outcome(error)))
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
     }
 
-    /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request` or `no_answer`.
+    /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request`, `redirect` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
-        outcome(error).error_type()
+        Some(outcome(error).error_type())
     }
 }
 

@@ -149,6 +149,9 @@ pub enum EventKind<'a> {
         ///
         /// `None` if the clock was not read.
         resumes_at: Option<Duration>,
+        /// True if the consumer of a stream has a part of the answer: the next attempt begins it anew or
+        /// continues it, as [`Resumption`](crate::stream::Resumption) says.
+        is_partial: bool,
     },
     /// A due hedge was not started: the budget could not pay for it or it was not admitted.
     #[non_exhaustive]
@@ -202,6 +205,9 @@ pub enum EventKind<'a> {
         /// True if the request may have been executed and must not be sent again, as the classifier
         /// states. See [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt).
         in_doubt: bool,
+        /// True if the consumer of a stream has a part of the answer, and the rest never comes. See
+        /// [`GaveUp::is_partial`](crate::GaveUp::is_partial).
+        is_partial: bool,
         /// The type of the error in one word.
         ///
         /// It is `cancelled` if the caller ended the call. Otherwise it is that of the last
@@ -247,7 +253,17 @@ pub enum EventKind<'a> {
     /// The quota has found that a limit of the provider is not the configured one.
     Learned(Finding),
     /// The upstream's breaker made a transition.
-    Breaker(Transition),
+    #[non_exhaustive]
+    Breaker {
+        /// The transition.
+        transition: Transition,
+        /// The failure that opened the breaker.
+        ///
+        /// `None` for any other transition, after a slow call that succeeded and after an attempt made
+        /// by hand ([`Upstream::admit`](crate::Upstream::admit)). Also `None` if the breaker opens while
+        /// the observer still has the event of an earlier transition.
+        failure: Option<AttemptFailure<'a>>,
+    },
     /// The way in which the process shares the upstream with other processes has changed.
     #[cfg(feature = "fleet")]
     Fleet(fleet::Status),
@@ -296,6 +312,14 @@ impl AttemptFailure<'_> {
             }
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
+        }
+    }
+
+    /// Prints the failure where nothing waits for its least delay any more.
+    pub(super) fn fmt_at_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verdict.and_then(|verdict| verdict.floor()) {
+            Some(_) => self.fmt_cause(f),
+            None => fmt::Display::fmt(self, f),
         }
     }
 
@@ -372,7 +396,7 @@ impl EventKind<'_> {
             Self::Relieved { .. } => "relieved",
             Self::Lowered { .. } => "lowered",
             Self::Learned(_) => "learned",
-            Self::Breaker(_) => "breaker",
+            Self::Breaker { .. } => "breaker",
             #[cfg(feature = "fleet")]
             Self::Fleet(_) => "fleet",
         }

@@ -36,6 +36,7 @@ pub struct Gauges {
 
 impl Gauges {
     /// Returns whether the hold of the cooldown is that of another process.
+    #[cfg_attr(not(feature = "fleet"), expect(clippy::unused_self, reason = "no other process"))]
     pub(super) const fn is_joined(&self) -> bool {
         #[cfg(feature = "fleet")]
         return self.is_hold_joined;

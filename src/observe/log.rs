@@ -8,8 +8,8 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry; giving up after a retry, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens or is isolated; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
+/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
+/// | INFO | a retry after a collision or another error of a healthy upstream; the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
 /// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known:
@@ -24,7 +24,7 @@ use super::{Event, Observe};
 /// | `hint_ms` | the wait that the upstream asked for |
 /// | `retry_after_ms` | the recommended wait before the next call |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing |
-/// | `error.type` | its type in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
+/// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream. A fallback has none, because it asks several |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
@@ -96,6 +96,7 @@ mod write {
     use crate::observe::{CallKind, EventKind, HeldBy};
     use crate::policy::StopReason;
     use crate::quota::Evidence;
+    use crate::verdict::Health;
 
     /// Records the event on the span. Writes the event to the log if its kind is logged.
     #[cold]
@@ -221,12 +222,20 @@ mod write {
                 EventKind::Learned(finding) => {
                     Self { reason: Some(finding.by.as_str()), by: Some("quota"), ..fields }
                 }
-                EventKind::Breaker(Transition::Opened { reason, duration, .. }) => {
-                    Self { delay: Some(duration), reason: Some(reason.as_str()), ..fields }
-                }
-                EventKind::Breaker(Transition::Closed { refused, lasted }) => {
-                    Self { elapsed: lasted, times: Some(refused), ..fields }
-                }
+                EventKind::Breaker {
+                    transition: Transition::Opened { reason, duration, .. },
+                    failure,
+                } => Self {
+                    delay: Some(duration),
+                    hint: failure.and_then(|failure| failure.verdict?.hint()),
+                    error_type: failure.and_then(|failure| failure.error_type),
+                    health: failure.map(|failure| failure.health().as_str()),
+                    reason: Some(reason.as_str()),
+                    ..fields
+                },
+                EventKind::Breaker {
+                    transition: Transition::Closed { refused, lasted }, ..
+                } => Self { elapsed: lasted, times: Some(refused), ..fields },
                 _ => fields,
             }
         }
@@ -249,9 +258,19 @@ mod write {
             EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
                 Level::DEBUG
             }
+            // A collision with another caller, such as on a row or on a version.
+            EventKind::Waiting { failure, .. }
+                if failure.health() == Health::Healthy
+                    && event.call.is_some_and(|call| call.kind != CallKind::Fallback) =>
+            {
+                Level::INFO
+            }
             EventKind::Waiting { .. }
             | EventKind::Limiting { .. }
-            | EventKind::Breaker(Transition::Opened { .. } | Transition::Isolated) => Level::WARN,
+            | EventKind::Breaker {
+                transition: Transition::Opened { .. } | Transition::Isolated,
+                ..
+            } => Level::WARN,
             EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } => match reason {
                 _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
                 // Somebody must find out the outcome of a request in doubt.
@@ -271,7 +290,7 @@ mod write {
                 _ => Level::WARN,
             },
             EventKind::Learned(_)
-            | EventKind::Breaker(Transition::Closed { .. })
+            | EventKind::Breaker { transition: Transition::Closed { .. }, .. }
             | EventKind::Relieved { .. } => Level::INFO,
             EventKind::Started { attempt, .. } => {
                 let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
@@ -287,7 +306,7 @@ mod write {
             EventKind::Held { .. }
             | EventKind::Denied { .. }
             | EventKind::Lowered { .. }
-            | EventKind::Breaker(_) => Level::DEBUG,
+            | EventKind::Breaker { .. } => Level::DEBUG,
             EventKind::Settled { .. } | EventKind::Failed { .. } | EventKind::Lost { .. } => {
                 return None;
             }

@@ -185,7 +185,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             }
             call_ended(reason.as_str(), failure.health(), elapsed);
         }
-        EventKind::Breaker(transition) => {
+        EventKind::Breaker { transition, .. } => {
             let to = state_after(transition);
             count("resile_breaker_transitions_total", "to", to);
         }

@@ -37,13 +37,16 @@ impl fmt::Display for Event<'_> {
             EventKind::Failed { attempt: failed, failure, .. } => {
                 write!(f, "{attempt} {}{of} failed: {failure}", failed.number())
             }
-            EventKind::Waiting { attempt: failed, failure, delay, .. } => {
-                write!(f, "{attempt} {}{of} failed, ", failed.number())?;
+            EventKind::Waiting { attempt: failed, failure, delay, is_partial, .. } => {
+                write!(f, "{attempt} {}{of} failed", failed.number())?;
+                f.write_str(if is_partial { " after a part of the answer, " } else { ", " })?;
                 let held = self.gauges.cooldown;
                 let least = held.map_or(delay, |held| held.max(delay));
+                let is_short = least < Duration::from_millis(1);
                 match held {
                     _ if is_fallback => write!(f, "trying the next: {failure}"),
                     _ if least.is_zero() => write!(f, "retrying at once: {failure}"),
+                    None if is_short => write!(f, "retrying within 1ms: {failure}"),
                     None => write!(f, "retrying in {least:.1?}: {failure}"),
                     // It releases its calls one by one after the hold.
                     Some(_) => write!(f, "retrying in at least {least:.1?}: {failure}"),
@@ -69,7 +72,13 @@ impl fmt::Display for Event<'_> {
                 f.write_str("the upstream refused an attempt")
             }
             EventKind::Learned(finding) => write_finding(f, &finding),
-            EventKind::Breaker(transition) => transition.fmt(f),
+            EventKind::Breaker { transition, failure } => {
+                transition.fmt(f)?;
+                failure.map_or(Ok(()), |failure| {
+                    f.write_str(": ")?;
+                    failure.fmt_at_end(f)
+                })
+            }
             #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet {status}"),
         }
@@ -88,6 +97,7 @@ impl Event<'_> {
             no_room,
             too_long,
             in_doubt,
+            is_partial,
             ..
         } = self.kind
         else {
@@ -112,18 +122,20 @@ impl Event<'_> {
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
+        if is_partial && reason != StopReason::Partial {
+            write!(f, ", {}", StopReason::Partial)?;
+        }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
         let has_cause = failure.cut.is_some() || failure.error.is_some();
         if has_cause {
             f.write_str(": ")?;
-            let is_floor = failure.verdict.is_some_and(|verdict| verdict.floor().is_some());
             let hint = failure.verdict.and_then(|verdict| verdict.hint());
             let is_told = too_long.is_some_and(|too_long| too_long.tells(hint));
-            // Nothing waits any more, or the words above have said it.
-            if is_floor || is_told || words == NOT_WANTED {
+            // The words above have said it.
+            if is_told || words == NOT_WANTED {
                 failure.fmt_cause(f)?;
             } else {
-                fmt::Display::fmt(&failure, f)?;
+                failure.fmt_at_end(f)?;
             }
         }
         // `failure` has printed its own hint.

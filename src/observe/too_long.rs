@@ -66,7 +66,7 @@ impl fmt::Display for TooLong {
                     }
                     (Some(by), Some(total)) if wait.is_zero() => {
                         write!(f, "the next attempt waited for the {by} ")?;
-                        return write!(f, "until no time of {total:?} was left");
+                        return write!(f, "until too little of {total:?} was left");
                     }
                     (None, _) => {
                         write!(f, "the next attempt would start in {wait_text}, ")?;
@@ -78,6 +78,10 @@ impl fmt::Display for TooLong {
                 match total {
                     Some(total) if wait == left => {
                         write!(f, "just when the {left_text} left of {total:?} end")
+                    }
+                    Some(total) if wait < left => {
+                        let rest = left.saturating_sub(wait);
+                        write!(f, "so only {rest:.1?} of {total:?} would be left")
                     }
                     Some(total) => write!(f, "but {left_text} of {total:?} are left"),
                     None => f.write_str("and the call may not wait"),

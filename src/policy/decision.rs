@@ -101,8 +101,9 @@ impl StopReason {
     pub(crate) fn is_evident(self, cut: Option<Cut>) -> bool {
         match self {
             Self::Attempts | Self::Alternatives => true,
-            Self::Partial => false,
-            _ => cut == Some(Cut::Deadline),
+            // A flat error of another reason may have the cut of an inner call.
+            Self::Deadline => cut == Some(Cut::Deadline),
+            _ => false,
         }
     }
 

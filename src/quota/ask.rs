@@ -179,6 +179,29 @@ impl Quota {
         self.signal.set();
     }
 
+    /// Returns the time that a waiter must have left to begin. See [`Margin`](super::margin::Margin).
+    pub(crate) fn margin(&self, total: u64) -> u64 {
+        self.margin.within(total)
+    }
+
+    /// Returns true if the times of attempts are needed.
+    #[inline]
+    pub(crate) fn hurries(&self) -> bool {
+        !self.margin.is_zero()
+    }
+
+    /// Notes that an attempt after a wait `had` too little time.
+    #[cold]
+    pub(crate) fn note_cut(&self, had: u64) {
+        self.margin.note_cut(had);
+    }
+
+    /// Notes the time of a whole attempt.
+    #[cold]
+    pub(crate) fn note_whole(&self, took: u64) {
+        self.margin.note_whole(took);
+    }
+
     /// Leaves the queue.
     pub(crate) fn leave(&self, place: Place) {
         self.line.leave(place);

@@ -4,6 +4,7 @@ use super::estimate::Estimate;
 use super::learning::Learning;
 use super::limits::Dimension;
 use super::line::Line;
+use super::margin::Margin;
 use super::rate::Rate;
 use super::shadow::{Counts, Shadow};
 use crate::signal::Signal;
@@ -59,6 +60,7 @@ pub struct Quota {
     pub(super) charge: Charge,
     pub(super) line: Line,
     pub(super) queue: u32,
+    pub(super) margin: Margin,
     pub(super) learning: Learning,
     pub(super) is_shadow: bool,
     pub(super) counts: Counts,
@@ -81,6 +83,7 @@ impl Quota {
             charge: Charge::ACTUAL,
             line: Line::new(),
             queue: 1_024,
+            margin: Margin::new(),
             learning: Learning::Lower,
             is_shadow: false,
             counts: Counts::new(),

@@ -14,10 +14,15 @@ pub struct TooLarge {
     pub limit: u32,
 }
 
-/// Names both numbers: "the cost of 101 tokens is above the quota's burst of 100".
+/// Names both numbers: "the cost of 101 tokens is above the quota's burst of 100 (`with_burst`)".
 impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { dimension, cost, limit } = self;
-        write!(f, "the cost of {cost} {} is above the quota's burst of {limit}", dimension.noun())
+        write!(
+            f,
+            "the cost of {cost} {} is above the quota's burst of {limit} ",
+            dimension.noun()
+        )?;
+        f.write_str("(`with_burst`)")
     }
 }

@@ -123,11 +123,15 @@ where
         answer.held.push_back(item);
         match part {
             Part::End => return self.succeed(),
-            Part::Complete => answer.complete = true,
+            Part::Complete => {
+                answer.complete = true;
+                this.call.policy.shown.is_complete = true;
+            }
             Part::Preamble | Part::Content => {}
         }
         if !answer.flowing && !holds {
-            (answer.flowing, answer.shown) = (true, true);
+            answer.flowing = true;
+            this.call.policy.shown.has_content = true;
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -140,6 +144,7 @@ where
         let mut this = self.project();
         this.state.set(State::Done);
         this.pending.as_mut().drop_sleep();
+        this.call.policy.shown.is_complete = true;
         if !std::mem::replace(&mut this.answer.flowing, true) {
             this.call.lift_limits(0);
         }
@@ -186,7 +191,7 @@ where
             }
             Err(gave_up) => return Some(Err(self.close(gave_up))),
         }
-        this.answer.shown &= marker.is_none();
+        this.call.policy.shown.has_content &= marker.is_none();
         marker.map(Ok)
     }
 
@@ -202,13 +207,10 @@ where
 
     /// Ends the stream without success. Returns its error.
     #[cold]
-    fn close(self: Pin<&mut Self>, mut gave_up: GaveUp<F::Error>) -> GaveUp<F::Error> {
+    fn close(self: Pin<&mut Self>, gave_up: GaveUp<F::Error>) -> GaveUp<F::Error> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
-        if this.answer.shown {
-            gave_up.note_partial();
-        }
         gave_up
     }
 }

@@ -63,7 +63,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let Some(parts) = self.target.parts() else { return Admit::Go };
         let Some(held) = self.slots[slot].held() else { return Admit::Go };
-        let owned = Owned(&self.target);
+        let owned = Owned::new(&self.target);
         if held.is_some() {
             let was_queued = matches!(held, Held::Queued { .. });
             if let Some(admission) = resume(held, parts, &self.target.demand(), waker, &owned) {
@@ -149,6 +149,25 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         Admit::Go
     }
 
+    /// Returns the time that a waiter of the quota must have left to begin, if the call has this total
+    /// timeout.
+    pub(crate) fn margin(&self, total: u64) -> u64 {
+        let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
+        quota.map_or(0, |quota| quota.margin(total))
+    }
+
+    /// Notes that the deadline cut an attempt at `now` that began too late for it, after a long wait of its
+    /// call since `started`.
+    #[cold]
+    pub(crate) fn note_too_late(&mut self, slot: usize, started: u64, now: u64) {
+        let Some(began) = self.began(slot) else { return };
+        let (waited, had) = (began.saturating_sub(started), now.saturating_sub(began));
+        let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
+        if let Some(quota) = quota.filter(|_| waited > had) {
+            quota.note_cut(had);
+        }
+    }
+
     /// Returns the time at which the cooldown lets the next attempt go, if the call asks at `at` and ends at
     /// `ends_at`, during the hold or its release. The place in the release is drawn here.
     pub(crate) fn place(&self, at: u64, ends_at: u64) -> Option<u64> {
@@ -156,13 +175,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if lending::is_within_any() {
             return None; // the attempt around the call may have been admitted
         }
-        let owned = Owned(&self.target);
+        let owned = Owned::new(&self.target);
         cooldown.place(at, ends_at, |range| owned.draw_within(range))
     }
 
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.
     pub(crate) fn refusal_within(&self, delay: Duration) -> Option<Open> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
-        breaker.refusal_within(delay, &Owned(&self.target))
+        breaker.refusal_within(delay, &Owned::new(&self.target))
     }
 }

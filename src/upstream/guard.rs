@@ -5,7 +5,7 @@ use super::held::{Held, release};
 use super::progress::Progress;
 use super::{Endpoint, Slot};
 use crate::breaker::{Owner, Transition};
-use crate::observe::{CallKind, Event, EventKind};
+use crate::observe::{AttemptFailure, CallKind, Event, EventKind};
 use crate::time::{Timer, nanos};
 
 /// The permits, tickets and budget token that a call holds at its target.
@@ -71,27 +71,57 @@ impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
     }
 }
 
+/// A function that passes the failure of an attempt on. The failure borrows the error of the call, so it
+/// is made only if somebody wants it.
+pub(crate) type TellFailure<'a> = &'a dyn Fn(&mut dyn FnMut(AttemptFailure<'_>));
+
 /// A target in its role as the owner of its breaker.
-pub(crate) struct Owned<'a, X>(pub(crate) &'a X);
+pub(crate) struct Owned<'a, X> {
+    target: &'a X,
+    /// The failure that is reported to the breaker and may open it.
+    failure: Option<TellFailure<'a>>,
+}
+
+impl<'a, X> Owned<'a, X> {
+    #[inline]
+    pub(crate) const fn new(target: &'a X) -> Self {
+        Self { target, failure: None }
+    }
+
+    /// Creates the owner that reports `failure` to the breaker.
+    #[inline]
+    pub(super) const fn with_failure(target: &'a X, failure: Option<TellFailure<'a>>) -> Self {
+        Self { target, failure }
+    }
+}
 
 impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
     #[inline]
     fn now(&self) -> u64 {
-        nanos(self.0.timer().now())
+        nanos(self.target.timer().now())
     }
 
     fn draw_within(&self, range: RangeInclusive<u64>) -> u64 {
-        self.0.timer().draw_within(range)
+        self.target.timer().draw_within(range)
     }
 
     #[inline]
     fn listens(&self) -> bool {
-        self.0.listens()
+        self.target.listens()
     }
 
-    fn emit(&self, transition: Transition) {
-        let gauges = self.0.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
-        let kind = EventKind::Breaker(transition);
-        self.0.observe(&Event { upstream: self.0.name(), call: None, kind, gauges });
+    fn emit(&self, transition: Transition, is_own: bool) {
+        let target = self.target;
+        let observe = |failure: Option<AttemptFailure<'_>>| {
+            let gauges =
+                target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
+            let kind = EventKind::Breaker { transition, failure };
+            target.observe(&Event { upstream: target.name(), call: None, kind, gauges });
+        };
+        let opened = is_own && matches!(transition, Transition::Opened { .. });
+        match self.failure.filter(|_| opened) {
+            Some(tell) => tell(&mut |failure| observe(Some(failure))),
+            None => observe(None),
+        }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) use self::upstream::Upstream;
 pub use at_cost::AtCost;
 pub(crate) use explain::{Describe, NotError, Writer};
 pub use explain::{Explained, markers};
-pub(crate) use guard::Guard;
+pub(crate) use guard::{Guard, TellFailure};
 pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use priority::Around;

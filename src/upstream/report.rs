@@ -1,4 +1,4 @@
-use super::guard::Owned;
+use super::guard::{Owned, TellFailure};
 use super::held::{Held, HeldPermit, finish};
 use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
@@ -40,10 +40,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
+        let hurries = parts.quota.as_ref().filter(|quota| quota.hurries());
         let reads = parts.throttle.as_ref().is_some_and(Throttle::needs_time);
-        let reading = || Some(Owned(&self.target).now());
+        let reading = || Some(Owned::new(&self.target).now());
         let ended = match end {
-            End::At(at) if reads || learning.is_some() => at.or_else(reading),
+            End::At(at) if reads || learning.is_some() || hurries.is_some() => at.or_else(reading),
             End::AtStart if reads => began.known().or_else(reading),
             _ => None,
         };
@@ -64,25 +65,30 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 End::AtStart => began.known(),
                 End::At(at) => ended.or(at),
             };
-            breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned(&self.target));
+            breaker.settle(ticket, began.known(), Outcome::HEALTHY, at, &Owned::new(&self.target));
         }
         if let Some(throttle) = &parts.throttle {
             throttle.note_accepted(ended);
         }
+        if let (Some(quota), Some(began), Some(ended)) = (hurries, began.known(), ended) {
+            quota.note_whole(ended.saturating_sub(began));
+        }
         if let (Some(bulkhead), Some(began), Some(ended)) = (learning, began.known(), ended) {
-            bulkhead.learn(began, ended, || Owned(&self.target).draw_within(0..=1) == 1);
+            bulkhead.learn(began, ended, || Owned::new(&self.target).draw_within(0..=1) == 1);
         }
         true
     }
 
     /// Reports a failed attempt. `at` is the end of the attempt if known.
-    /// `is_cut` tells that a limit of the call ended it.
+    /// `is_cut` tells that a limit of the call ended it. The event of a breaker that it opens has the
+    /// `failure`.
     pub(crate) fn report(
         &mut self,
         slot: usize,
         verdict: Option<Verdict>,
         at: Option<u64>,
         is_cut: bool,
+        failure: Option<TellFailure<'_>>,
     ) {
         let Some(parts) = self.target.parts() else { return };
         let Some(held) = self.slots[slot].held() else { return };
@@ -91,11 +97,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             *held = Held::Nothing; // the call within the attempt has reported the request
             return;
         }
-        let owned = Owned(&self.target);
         let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
             Outcome { health: verdict.health(), hint: verdict.wait() }
         });
         let is_refused = outcome.health == Health::Throttling;
+        let is_failure = is_refused || outcome.health == Health::Failing;
+        let owned = Owned::with_failure(&self.target, failure.filter(|_| is_failure));
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         let throttle = parts.throttle.as_ref();
@@ -129,7 +136,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             let at = at.or(learning.map(|_| now));
             breaker.settle(ticket, began.known(), outcome, at, &owned);
         }
-        let is_failure = is_refused || outcome.health == Health::Failing;
         if let Some(budget) = parts.budget.as_ref().filter(|_| is_failure) {
             budget.note_failure();
         }

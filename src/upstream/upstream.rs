@@ -328,7 +328,7 @@ impl<M: Timer> Upstream<M> {
     /// Returns a snapshot of the breaker. `None` without a breaker.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
-        Some(self.breaker()?.snapshot(&Owned(self)))
+        Some(self.breaker()?.snapshot(&Owned::new(self)))
     }
 
     /// Opens the breaker until the guard is dropped.
@@ -337,7 +337,7 @@ impl<M: Timer> Upstream<M> {
     /// does nothing.
     pub fn isolate(&self) -> Isolation<'_, M> {
         if let Some(breaker) = self.breaker() {
-            breaker.isolate(&Owned(self));
+            breaker.isolate(&Owned::new(self));
         }
         Isolation { upstream: self }
     }
@@ -351,14 +351,14 @@ impl<M: Timer> Upstream<M> {
     #[cfg(feature = "fleet")]
     pub fn advise(&self, advice: Advice) {
         if let Some(breaker) = self.breaker() {
-            breaker.advise(advice, &Owned(self));
+            breaker.advise(advice, &Owned::new(self));
         }
     }
 
     /// Closes the breaker and clears its counts. An isolated breaker stays isolated.
     pub fn reset(&self) {
         if let Some(breaker) = self.breaker() {
-            breaker.reset(&Owned(self));
+            breaker.reset(&Owned::new(self));
         }
     }
 }
@@ -393,7 +393,7 @@ pub struct Isolation<'a, M: Timer> {
 impl<M: Timer> Drop for Isolation<'_, M> {
     fn drop(&mut self) {
         if let Some(breaker) = self.upstream.breaker() {
-            breaker.release(&Owned(self.upstream));
+            breaker.release(&Owned::new(self.upstream));
         }
     }
 }

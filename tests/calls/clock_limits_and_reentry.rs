@@ -173,7 +173,7 @@ fn events_left_by_an_observers_panic_are_reported_at_the_next_admission() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
     static EVENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     fn observe(event: &Event<'_>) {
-        let EventKind::Breaker(transition) = event.kind else { return };
+        let EventKind::Breaker { transition, .. } = event.kind else { return };
         let mut events = EVENTS.lock().unwrap();
         events.push(transition.to_string());
         if events.len() == 1 {

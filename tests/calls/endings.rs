@@ -72,7 +72,8 @@ fn a_call_that_ends_after_a_cut_names_the_cut() {
     assert_eq!(gave_up.last(), Some(&Down(1)), "the error of an earlier attempt");
     assert_eq!(
         gave_up.to_string(),
-        "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s)"
+        "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s, \
+         after an earlier error)"
     );
     let line = "feed: gave up after 2 of 9 attempts, cancelled: did not finish within 2s";
     assert_eq!(seen.take(), [(line.to_owned(), cut, "cancelled".to_owned())]);
@@ -198,7 +199,7 @@ fn a_call_whose_time_ends_in_a_queue_names_the_queue() {
     let policy = RetryPolicy::new().with_total_timeout(SECOND * 8);
     let call = retry(|_| ready(Ok::<(), Down>(())), policy, Never).on(&upstream);
     let gave_up = drive(call, &timer).unwrap_err();
-    let words = "the next attempt waited for the bulkhead until no time of 8s was left";
+    let words = "the next attempt waited for the bulkhead until too little of 8s was left";
     assert_eq!(gave_up.to_string(), format!("feed: gave up after 0 attempts in 8.0s, {words}"));
 }
 

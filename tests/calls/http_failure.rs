@@ -342,6 +342,39 @@ async fn a_request_that_cannot_be_built_is_never_in_doubt() {
     assert_eq!(gave_up.reason(), StopReason::Fatal);
 }
 
+/// A read that is redirected in a circle changes nothing, and the server works. A request that must not be
+/// executed twice stays in doubt: a 303 comes after the execution, and the error does not tell it.
+#[tokio::test]
+async fn a_circle_of_redirects_is_final() {
+    for (status, classifier, verdict) in [
+        (302, GET, Verdict::fatal().with_health(Health::Healthy).idempotent()),
+        (303, POST, Verdict::fatal().with_health(Health::Healthy)),
+        (307, POST, Verdict::fatal().with_health(Health::Healthy)),
+    ] {
+        let circle =
+            text(&format!("HTTP/1.1 {status} On\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"));
+        let (address, ..) = serve(&vec![circle; 40]).await;
+        let client = client();
+        let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(classifier);
+        let gave_up = retry(|_| send(&client, address), policy, Never).await.unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+        assert_eq!(gave_up.verdict(), Some(verdict), "{status}");
+        assert_eq!(gave_up.is_in_doubt(), !classifier.is_idempotent(), "{status}");
+        let failure = gave_up.into_last().unwrap();
+        assert_eq!(
+            failure.to_string(),
+            format!("redirect not followed from http://{address}/: too many redirects")
+        );
+        assert_eq!(classifier.error_type(&failure).as_deref(), Some("redirect"));
+        assert!(!failure.is_not_sent() && failure.status().is_none());
+
+        let error = client.get(format!("http://{address}/")).send().await.unwrap_err();
+        assert!(error.is_redirect());
+        assert_eq!(classifier.classify(&error), Some(verdict));
+        assert_eq!(classifier.error_type(&error).as_deref(), Some("redirect"));
+    }
+}
+
 /// An error of `Response::error_for_status` keeps its status.
 #[tokio::test]
 async fn an_error_of_the_client_keeps_its_status() {

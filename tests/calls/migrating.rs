@@ -18,6 +18,9 @@ use resile::{
 use crate::backoff::{plain, seeded};
 use crate::script::{Down, drive};
 
+mod curves;
+mod loops;
+
 /// The interval of a draw, as multiples of the capped delay.
 type Interval = (f64, f64);
 
@@ -148,20 +151,6 @@ fn the_same_numbers_with_full_jitter_end_more_calls() {
     assert_eq!(retry2, [20, 98]);
 }
 
-/// A list of delays ends a call of tokio-retry2, and the last step here repeats. So the attempts are one
-/// more than the delays.
-#[test]
-fn a_list_of_delays_is_steps_with_one_attempt_more() {
-    const LIST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
-    let steps = Backoff::steps(&LIST);
-    for (retry, delay) in (1..).zip(LIST) {
-        assert_eq!(bounds(steps, retry), (delay, delay));
-    }
-    assert_eq!(bounds(steps, 3), (LIST[1], LIST[1]));
-    let policy = RetryPolicy::new().with_attempts(3).with_backoff(steps);
-    assert_eq!(failing(policy, Verdict::transient()).0, LIST);
-}
-
 /// Makes a call whose attempts fail at once with this verdict, and returns its delays and its end.
 fn failing(policy: RetryPolicy, verdict: Verdict) -> (Vec<Duration>, GaveUp<&'static str>) {
     let waits = Mutex::new(vec![]);
@@ -235,45 +224,6 @@ fn no_attempt_begins_after_the_total_timeout() {
         .with_backoff(Backoff::fixed(delay));
     let (_, gave_up) = failing(policy, Verdict::transient());
     assert_eq!((gave_up.attempts(), gave_up.reason()), (5, StopReason::Deadline));
-}
-
-/// `ConstantBuilder` and `FibonacciBuilder` of backon, `FibonacciBackoff` and `LinearBackoff` of
-/// tokio-retry2.
-#[test]
-fn other_curves_have_an_equivalent() {
-    const WITH_INCREMENT: Backoff = Backoff::custom(|retry| {
-        Duration::from_millis(100) + Duration::from_millis(200) * (retry - 1)
-    });
-    let constant = Backoff::fixed(2 * SECOND).with_jitter(Jitter::Equal);
-    let (mut this, mut next) = (SECOND, SECOND);
-    for retry in 1..12 {
-        assert_eq!(bounds(constant, retry), (SECOND, 2 * SECOND));
-        let old = this.min(60 * SECOND);
-        let fibonacci = Backoff::fibonacci(SECOND).with_cap(60 * SECOND);
-        assert_eq!(bounds(fibonacci.with_jitter(Jitter::None), retry), (old, old));
-        let doubled = Backoff::fibonacci(2 * SECOND).with_cap(120 * SECOND);
-        assert_eq!(bounds(doubled.with_jitter(Jitter::Equal), retry), (old, 2 * old));
-        (this, next) = (next, this + next);
-        let linear = Backoff::linear(SECOND).with_jitter(Jitter::None);
-        assert_eq!(bounds(linear, retry), (SECOND * retry, SECOND * retry));
-        let old = Duration::from_millis(100 + 200 * u64::from(retry - 1));
-        assert_eq!(bounds(WITH_INCREMENT, retry), (old, old));
-    }
-}
-
-/// `jitter_with_bounds(low, high)` of tokio-retry2, below the cap.
-#[test]
-fn bounds_of_jitter_have_an_equivalent() {
-    for interval @ (low, high) in [(0.5, 1.0), (0.25, 0.75), (1.0, 3.0)] {
-        let middle = f64::midpoint(low, high);
-        let backoff = Backoff::exponential(OLD.base.mul_f64(middle))
-            .with_cap(OLD.cap.mul_f64(high))
-            .with_jitter(Jitter::Proportional((high - low) / (high + low)));
-        for retry in 1..=4 {
-            let (new, of) = (bounds(backoff, retry), OLD.bounds(retry, interval));
-            assert!(are_near(new, of), "{new:?} for {of:?}");
-        }
-    }
 }
 
 /// `notify` of backon gets the error itself.

@@ -81,8 +81,8 @@ struct Tally {
 impl Tally {
     fn note(&self, event: &Event<'_>) {
         match event.kind {
-            EventKind::Breaker(Transition::Opened { .. }) => count(&self.opened),
-            EventKind::Breaker(Transition::Closed { .. }) => count(&self.closed),
+            EventKind::Breaker { transition: Transition::Opened { .. }, .. } => count(&self.opened),
+            EventKind::Breaker { transition: Transition::Closed { .. }, .. } => count(&self.closed),
             EventKind::Succeeded { .. } | EventKind::GaveUp { .. } => count(&self.ended),
             EventKind::Failed { failure, .. }
                 if matches!(failure.cut, Some(Cut::AttemptTimeout(_))) =>

@@ -16,8 +16,8 @@ use resile::observe::{Event, Log};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, Health,
+    HedgePolicy, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -178,6 +178,24 @@ fn retries_are_warnings_and_recovery_is_debug() {
                 "feed: attempt 2 of 3 succeeded",
                 &[("upstream", "\"feed\""), ("attempt", "2"), ("attempts_allowed", "3")]
             ),
+        ]
+    );
+}
+
+/// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
+/// gives up is at WARN.
+#[test]
+fn a_retry_on_a_healthy_upstream_is_no_warning() {
+    let collision = |_: &Down| Verdict::transient().with_health(Health::Healthy);
+    let backoff = Backoff::fixed(Duration::from_nanos(368)).with_jitter(Jitter::None);
+    let policy = POLICY.with_attempts(2).with_backoff(backoff).with_classifier(collision);
+    let seen = records(&[Step::Fail], &policy);
+    let line = |(level, fields): &LogRecord| (*level, fields["message"].clone());
+    assert_eq!(
+        seen.iter().map(line).collect::<Vec<_>>(),
+        [
+            (Level::INFO, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
+            warn("feed: gave up after 2 of 2 attempts: down, 2"),
         ]
     );
 }
@@ -372,10 +390,12 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     let down = Script::new(&[Step::Fail]);
     (0..2).for_each(|_| call(&down));
     let gave_up = "feed: gave up after 1 of 1 attempts: down";
-    let opened = "feed: breaker opened for 30.0s: too many failures in a row";
+    let opened = |error: &str| {
+        format!("feed: breaker opened for 30.0s: too many failures in a row: {error}")
+    };
     assert_eq!(
         messages(),
-        [warn(&format!("{gave_up}, 1")), warn(opened), warn(&format!("{gave_up}, 2"))]
+        [warn(&format!("{gave_up}, 1")), warn(&opened("down, 2")), warn(&format!("{gave_up}, 2"))]
     );
     (0..3).for_each(|_| call(&down));
     let refused = debug(
@@ -394,11 +414,17 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     let released = closed("1 attempt refused");
     assert_eq!(messages(), [warn("feed: breaker isolated"), refused, released]);
 
-    // The fields give the reason and the open time. There is no call and no call site.
+    // The fields give the reason, the open time and the failure. There is no call and no call site.
     (0..2).for_each(|_| call(&down));
     let records = LOGGED.take();
-    let fields = [("upstream", "\"feed\""), ("delay_ms", "30000"), ("reason", "\"consecutive\"")];
-    assert_eq!(records[1], log_record(Level::WARN, opened, &fields));
+    let fields = [
+        ("upstream", "\"feed\""),
+        ("delay_ms", "30000"),
+        ("error.type", "\"calls::script::Down\""),
+        ("health", "\"failing\""),
+        ("reason", "\"consecutive\""),
+    ];
+    assert_eq!(records[1], log_record(Level::WARN, &opened("down, 4"), &fields));
 }
 
 #[test]
@@ -702,7 +728,7 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     );
 
     let error = ask(101).await.unwrap_err();
-    let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100";
+    let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100 (`with_burst`)";
     assert_eq!(messages(), [(Level::WARN, message.to_owned())]);
     assert!(error.to_string().contains("the cost of 101 tokens is above the quota's burst of 100"));
 }

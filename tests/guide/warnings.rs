@@ -3,9 +3,10 @@
 use std::future::{pending, ready};
 use std::time::Duration;
 
-use futures_util::{FutureExt, TryStreamExt, stream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use resile::classify::{Always, ClassifyExt, Cut};
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
+use resile::stream::Resumption;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
     Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry,
@@ -109,9 +110,29 @@ async fn ends_of_calls() {
     let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
     let call = retry_stream(open, TWICE, Never).on("feed");
     call.try_collect::<Vec<_>>().await.unwrap_err();
+    Box::pin(parts_of_answers()).await;
 
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
+}
+
+/// Streams that break after their first content.
+async fn parts_of_answers() {
+    let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
+    let ends = [then(Some(Verdict::transient())), then(Some(Verdict::fatal()))];
+    for classifier in ends {
+        let call = retry_stream(open, TWICE.with_classifier(classifier), Never)
+            .with_resumption(|_| Resumption::Restart(0))
+            .on("feed");
+        call.try_collect::<Vec<_>>().await.unwrap_err();
+    }
+    // The fallback cuts the stream.
+    let ask = async |_: resile::fallback::Alternative<'_, u8>| {
+        let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1)]).chain(stream::pending())));
+        retry_stream(open, TWICE, Never).try_collect::<Vec<_>>().await
+    };
+    let hurried = FallbackPolicy::new().with_total_timeout(SECOND);
+    fallback(&[1, 2], ask, hurried, Never).on(&feed()).await.unwrap_err();
 }
 
 /// The first attempt fails, and no time is left when the second one is due.
@@ -136,6 +157,15 @@ async fn ends_after_the_delay() {
         ready(Err::<(), _>("down"))
     };
     retry(hold, policy, Never).on(&cooled).await.unwrap_err();
+
+    // The second call begins after a long wait and is cut. The third one has no time for its retry.
+    let slow =
+        feed().with_quota(Quota::new().with_requests(Rate::new(1, SECOND * 10).with_burst(1)));
+    let fifteen = policy.with_total_timeout(SECOND * 15);
+    retry(|_| ready(Ok::<_, &str>(())), fifteen, Never).on(&slow).await.unwrap();
+    retry(|_| pending::<Result<(), &str>>(), fifteen, Never).on(&slow).await.unwrap_err();
+    tokio::time::sleep(SECOND * 10).await;
+    retry(down, fifteen, Never).on(&slow).await.unwrap_err();
 
     let full = feed().with_bulkhead(Bulkhead::new(1));
     let taken = async {
@@ -162,23 +192,21 @@ async fn parts() {
     }
 
     let breaker = || Breaker::new().without_consecutive().without_failure_rate();
-    let breakers = [
-        breaker().with_consecutive(1),
-        breaker().with_failure_rate(0.5, 1),
-        breaker().with_slow_rate(SECOND, 0.5, 1),
-    ];
+    let breakers = [breaker().with_consecutive(1), breaker().with_failure_rate(0.5, 1)];
     for breaker in breakers {
         let upstream = feed().with_breaker(breaker);
-        let admitted = upstream.try_admit().unwrap();
-        tokio::time::sleep(SECOND * 2).await;
-        admitted.settle(&Verdict::transient());
+        upstream.call(ready(Err::<(), _>("down")), Always).await.unwrap_err();
         tokio::time::sleep(SECOND * 60).await;
         for _ in 0..5 {
-            if let Ok(probe) = upstream.try_admit() {
-                probe.settle(&Verdict::transient());
-            }
+            let _ = upstream.call(ready(Err::<(), _>("down")), Always).await;
         }
     }
+    let upstream = feed().with_breaker(breaker().with_slow_rate(SECOND, 0.5, 1));
+    let slow = async {
+        tokio::time::sleep(SECOND * 2).await;
+        Ok::<_, &str>(())
+    };
+    upstream.call(slow, Always).await.unwrap();
     drop(feed().with_breaker(Breaker::new()).isolate());
 
     let upstream = feed().with_cooldown(Cooldown::new());

@@ -223,7 +223,8 @@ fn fixture(text: &str) -> io::Result<()> {
         let wait = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
         fixture["wait"] = wait.into();
     }
-    writeln!(io::stdout().lock(), "\na fixture, with the wait in milliseconds:\n{fixture}")
+    let mut out = io::stdout().lock();
+    writeln!(out, "\na fixture, with the wait in milliseconds. Remove names and keys:\n{fixture}")
 }
 
 /// Returns what was searched in vain.

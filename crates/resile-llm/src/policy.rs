@@ -41,6 +41,9 @@ pub const fn upstream(name: &'static str) -> Upstream {
 /// | hint cap | 60 s | the window of a per-minute limit. A longer hint ends the call at once, so the person learns at once to come back later |
 /// | total timeout | 5 min | long answers take minutes, and no person waits longer than this |
 ///
+/// An attempt returns a [`Failure`] or an error with one among its sources. For an `anyhow::Error` or a
+/// text return [`Failure::from_error_text`] of its words, or see [`Classifier`].
+///
 /// # Examples
 ///
 /// ```

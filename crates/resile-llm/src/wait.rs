@@ -119,6 +119,9 @@ const FILLERS: [&str; 9] = [
 /// Characters that may stand around anchors and fillers.
 const MARKS: [char; 8] = [' ', ':', '=', '"', '\'', '~', '(', '`'];
 
+/// Words before a moment since 1970: "Claude AI usage limit reached|1760007200".
+const MOMENT_ANCHOR: &str = "limit reached|";
+
 /// Returns the longest wait that a lower-case message asks for in words: "try again in 9m38.016s".
 /// An anchor without an amount asks for none: "please adjust your input and try again".
 pub(crate) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
@@ -129,10 +132,17 @@ pub(crate) fn sentence(text: &str, now: SystemTime) -> Option<Duration> {
     };
     let figures =
         (0..bytes.len()).filter(|at| bytes.get(*at).is_some_and(u8::is_ascii_digit)).filter(starts);
-    figures
-        .filter(|at| is_anchored(text.get(..*at).unwrap_or_default()))
-        .filter_map(|at| asked(text.get(at..)?, now))
-        .max()
+    let wait = |at: usize| {
+        let (before, rest) = text.split_at_checked(at)?;
+        if is_anchored(before) {
+            asked(rest, now)
+        } else if before.ends_with(MOMENT_ANCHOR) {
+            moment(rest, now)
+        } else {
+            None
+        }
+    };
+    figures.filter_map(wait).max()
 }
 
 /// Returns whether the words before a number make the number a wait.
@@ -163,6 +173,13 @@ fn asked(text: &str, now: SystemTime) -> Option<Duration> {
         Some(value) => seconds(value).filter(|_| bare),
         None => until(&word.to_ascii_uppercase(), now).or_else(|| day(word, rest, now)),
     }
+}
+
+/// Returns the time from `now` until the moment since 1970 at the start of `text`.
+fn moment(text: &str, now: SystemTime) -> Option<Duration> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let value = digits(text.get(..end)?).filter(|value| *value >= MOMENT)?;
+    until_epoch(value, now)
 }
 
 /// Parses a day and a time of day in UTC: "2025-11-01 at 00:00 UTC".
@@ -209,6 +226,11 @@ mod tests {
                 Some(1_760_000_400_000 - 1_760_000_000_000),
             ),
             ("in 20ms. first, wait 1 s then", Some(1_000)),
+            ("Claude AI usage limit reached|1760007200", Some(7_200_000)),
+            ("Claude AI usage limit reached|1760007200. Later", Some(7_200_000)),
+            ("Claude AI usage limit reached|1759999999", None),
+            ("usage limit reached|20", None),
+            ("usage limit reached: 1760007200", None),
         ] {
             assert_eq!(ms(sentence(&text.to_lowercase(), now)), want, "{text}");
         }

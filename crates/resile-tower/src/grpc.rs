@@ -23,12 +23,12 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 pub use self::answer::answer_to_error;
 use self::code::code_of;
 use self::retry_info::retry_info;
-use self::status::Status;
+use self::status::{OK, Status};
 use crate::below::call_below;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
 use crate::http::place::Place;
-use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
+use crate::judge::{Judged, NoClassifier, SealedJudge, SealedRule};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
 /// Judges the answers of gRPC by their status and by the wait that the server asks for, and errors as
@@ -36,9 +36,14 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// `google.rpc.RetryInfo` in `grpc-status-details-bin`.
 ///
 /// A server that fails before its first message sends the status in the headers. Such an answer is
-/// judged by [`resile_clients::grpc`]. An answer without a status in its headers is good: the call is
-/// committed then, and a status in the trailers is for the caller (gRPC A6). Without both, the status of
-/// HTTP counts, such as the 503 of a proxy.
+/// judged by [`resile_clients::grpc`]. Each status that is not `OK` is a failure, so a call that ends with
+/// `NOT_FOUND` has not succeeded: it ends as [`Fatal`](resile::StopReason::Fatal), and pays nothing into
+/// the budget. The breaker counts it as an answer of a healthy server. An unknown code counts as
+/// `UNKNOWN`.
+///
+/// An answer without a status in its headers is good: the call is committed then, and a status in the
+/// trailers is for the caller (gRPC A6). Without both, the status of HTTP counts, such as the 503 of a
+/// proxy.
 ///
 /// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
 /// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
@@ -51,8 +56,8 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// of an attempt that was cut.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
-/// has a default, and a [`Classifier`] among the extensions of a request replaces it: that of
-/// `resile::http` or that of `resile-clients`.
+/// has a default, and the extensions of a request replace it. They may have an [`Idempotency`], or a
+/// classifier: that of `resile-clients` or that of [`resile::http`](Classifier).
 #[derive(Clone, Copy, Debug)]
 pub struct Grpc {
     idempotency: Idempotency,
@@ -69,10 +74,11 @@ impl RetryLayer<Grpc> {
     /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
     /// errors, so the policy has no classifier.
     ///
-    /// A request has a classifier of its own through its extensions, such as a read among orders:
-    /// `request.extensions_mut().insert(resile_clients::Classifier::idempotent())` on a
-    /// `tonic::Request`, whose extensions become those of the request of HTTP. The classifier of
-    /// `resile::http` has the same effect, and any other type has none.
+    /// A request has an idempotency of its own through its extensions, such as a read among orders:
+    /// `request.extensions_mut().insert(Idempotency::Idempotent)` on a `tonic::Request`, whose extensions
+    /// become those of the request of HTTP. A `Classifier` of `resile-clients` or of `resile::http` has
+    /// the same effect, and any other type has none. With several of them that of `resile::http` counts,
+    /// and then that of `resile-clients`.
     ///
     /// `set_timeout` of a request limits each attempt. To limit one whole call, use
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
@@ -100,7 +106,7 @@ impl RetryLayer<Grpc> {
     /// # let _ = None::<KeptBody<String>>;
     /// ```
     #[track_caller]
-    pub fn grpc(policy: RetryPolicy, idempotency: Idempotency) -> Self {
+    pub fn grpc<C: NoClassifier>(policy: RetryPolicy<C>, idempotency: Idempotency) -> Self {
         Self::of(policy, Grpc { idempotency })
     }
 }
@@ -162,7 +168,8 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
 }
 
 impl GrpcRule {
-    /// Returns the failure that a status is.
+    /// Returns the failure that a status is, also if it says that the server works: around the call of a
+    /// generated client each of them is an error too. `None` is OK.
     fn judged_status(&self, status: &HeaderValue, headers: &HeaderMap) -> Option<Judged> {
         let status = Status::read(status, headers);
         let idempotency = if self.classifier.is_idempotent() {
@@ -170,12 +177,15 @@ impl GrpcRule {
         } else {
             Idempotency::NotIdempotent
         };
-        let number = status.code?;
+        let number = status.number();
+        if number == OK {
+            return None;
+        }
         let verdict = match (status.pushback, retry_info(headers)) {
             (Pushback::None, Some(delay)) => with_retry_info(number, delay, idempotency),
             (pushback, _) => code(number, pushback, idempotency),
-        }?;
+        };
         let word = status.error_type();
-        is_failure(verdict).then(|| Judged::new(Box::new(status), Some(verdict), Some(word)))
+        Some(Judged::new(Box::new(status), verdict, Some(word.into())))
     }
 }

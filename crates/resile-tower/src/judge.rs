@@ -8,7 +8,7 @@
 //! | [`Errors`] | `RetryLayer::new(policy)` | never | the classifier of the policy |
 //! | [`Answers`] | `.judging(…)` after it | the function returns a verdict on it | the same |
 //! | `Http` | `RetryLayer::http(policy)` | its status says so | the chain of its sources |
-//! | `Grpc` | `RetryLayer::grpc(policy)` | its `grpc-status` says so | the chain of its sources |
+//! | `Grpc` | `RetryLayer::grpc(policy, idempotency)` | its `grpc-status` is not OK | the chain of its sources |
 //!
 //! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
 //! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.
@@ -45,8 +45,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! An answer with a verdict that forbids another attempt and says that the upstream is
-//! [`Healthy`](resile::Health::Healthy) is no failure. A 404 is such an answer.
+//! For the other judges an answer with a verdict that forbids another attempt and says that the upstream
+//! is [`Healthy`](resile::Health::Healthy) is not a failure. A 404 is such an answer, while a `NOT_FOUND` of
+//! gRPC ends its call as [`Fatal`](resile::StopReason::Fatal).
 
 mod answers;
 mod errors;
@@ -54,7 +55,7 @@ mod known;
 
 use std::borrow::Cow;
 
-use resile::classify::Cut;
+use resile::classify::{Always, Cut};
 use resile::{Health, Verdict};
 
 pub use answers::Answers;
@@ -78,6 +79,25 @@ impl<Req, J: SealedJudge<Req, Rule: Clone>> Judge<Req> for J {}
 pub trait Rule<T, E>: SealedRule<T, E> {}
 
 impl<T, E, L: SealedRule<T, E>> Rule<T, E> for L {}
+
+/// The classifier of a policy for a layer that judges by itself. Sealed: it is [`Always`], which is that of
+/// a policy that was given none.
+///
+/// ```compile_fail,E0277
+/// # use resile_tower::RetryLayer;
+/// use resile_tower::resile::RetryPolicy;
+/// use resile_tower::resile::http::Classifier;
+///
+/// RetryLayer::http(RetryPolicy::new().with_classifier(Classifier::idempotent()));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this layer judges answers and errors by itself, so its policy has no classifier",
+    label = "the policy has the classifier `{Self}`",
+    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` judges answers by a function"
+)]
+pub trait NoClassifier: sealed::NoClassifier + Copy {}
+
+impl NoClassifier for Always {}
 
 /// A failure in the words of its judge.
 #[derive(Debug)]
@@ -108,7 +128,11 @@ mod sealed {
     use resile::GaveUp;
     use resile::error::Boxed;
 
-    use super::{Cut, Judged, Verdict};
+    use super::{Always, Cut, Judged, Verdict};
+
+    pub trait NoClassifier {}
+
+    impl NoClassifier for Always {}
 
     pub trait Judge<Req> {
         type Rule;

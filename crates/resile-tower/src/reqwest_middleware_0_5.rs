@@ -3,6 +3,7 @@
 mod attempt;
 mod middleware;
 mod on;
+mod place;
 
 pub use middleware::RetryMiddleware;
 pub use on::On;

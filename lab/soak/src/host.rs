@@ -120,7 +120,7 @@ fn note(book: &Book, fuse: &Fuse, event: &Event<'_>) {
             count(&book.successes);
         }
         EventKind::GaveUp { .. } => count(&book.ends),
-        EventKind::Breaker(_) => count(&book.transitions),
+        EventKind::Breaker { .. } => count(&book.transitions),
         _ => {}
     }
     fuse.pass(OBSERVER_PANICS);

@@ -7,8 +7,7 @@ use resile_tower::grpc::answer_to_error;
 use resile_tower::http::KeptBody;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::{Breaker, Budget, GaveUp, RetryPolicy, Upstream};
-use resile_tower::resile_clients::Classifier;
-use resile_tower::resile_clients::Idempotency::NotIdempotent;
+use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::to_status;
 use tonic::body::Body;
 use tonic::transport::Endpoint;
@@ -33,13 +32,14 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 type Layered = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, Status>;
 
 fn layered(url: String) -> Result<Layered, Box<dyn Error>> {
+    let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
     let channel = ServiceBuilder::new()
         .map_err(to_status) // UNAVAILABLE for an open breaker, DEADLINE_EXCEEDED for a timeout
         .map_result(answer_to_error) // the source of each status says how the call ended
         .layer(RetryLayer::grpc(POLICY, NotIdempotent).keeping(65_536).on(&WEATHER))
         .layer(TimeLeftLayer::new()) // the server stops when the attempt ends
         .map_request(|request: http::Request<KeptBody<Body>>| request.map(Body::new))
-        .service(Endpoint::from_shared(url)?.connect_lazy());
+        .service(endpoint.connect_lazy());
     Ok(BoxCloneSyncService::new(channel))
 }
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A read may be executed twice.
     let mut read = Request::new(City { name: "Paris".to_owned() });
-    read.extensions_mut().insert(Classifier::idempotent());
+    read.extensions_mut().insert(Idempotent);
     println!("{}", client.get(read).await?.into_inner().text);
 
     // An order is sent again only if it surely was not executed.

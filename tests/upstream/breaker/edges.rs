@@ -171,7 +171,7 @@ fn isolations_that_overlap_are_one() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&seen);
     let observer = move |event: &Event<'_>| {
-        if let EventKind::Breaker(transition) = event.kind {
+        if let EventKind::Breaker { transition, .. } = event.kind {
             note.lock().unwrap().push(transition);
         }
     };

@@ -506,7 +506,7 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
         Breaker::new().with_consecutive(1).with_probes(1.0, 1).with_open_time(opening_for(SECOND));
     let upstream = Upstream::new("guarded").with_breaker(breaker).with_timer(timer.clone());
     let breaker = Guard(upstream.with_shared_observer(move |event: &Event<'_>| {
-        if let EventKind::Breaker(transition) = event.kind {
+        if let EventKind::Breaker { transition, .. } = event.kind {
             assert_eq!(
                 (event.upstream, event.call, event.gauges.breaker),
                 (Some("guarded"), None, Some(after(transition)))
@@ -538,7 +538,7 @@ fn an_observer_may_query_the_breaker_and_may_panic() {
     static HEARD: AtomicU32 = AtomicU32::new(0);
     fn ask(event: &Event<'_>) {
         let _ = BREAKER.get().map(Guard::snapshot); // deadlocks if the breaker's lock is held
-        if let EventKind::Breaker(_) = event.kind {
+        if let EventKind::Breaker { .. } = event.kind {
             assert!(HEARD.fetch_add(1, Ordering::Relaxed) > 0, "the first event panics");
         }
     }

@@ -44,7 +44,7 @@ impl Observe for Fragile {
     }
 
     fn observe(&self, event: &Event<'_>) {
-        if let EventKind::Breaker(transition) = event.kind {
+        if let EventKind::Breaker { transition, .. } = event.kind {
             self.transitions.lock().unwrap().push(match transition {
                 Transition::Opened { .. } => "opened",
                 Transition::HalfOpened => "half-open",

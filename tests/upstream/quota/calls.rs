@@ -164,7 +164,7 @@ async fn a_cost_above_the_burst_names_both_numbers() {
     assert_eq!(gave_up.reason(), StopReason::TooLarge);
     let too_large = gave_up.too_large().unwrap();
     assert_eq!((too_large.dimension, too_large.cost, too_large.limit), (Dimension::Tokens, 61, 60));
-    let words = "the cost of 61 tokens is above the quota's burst of 60";
+    let words = "the cost of 61 tokens is above the quota's burst of 60 (`with_burst`)";
     assert!(gave_up.to_string().contains(words), "{gave_up}");
     assert!(lines.lock().unwrap().iter().any(|line| line.contains(words)), "{lines:?}");
     assert_eq!(upstream.quota_level(Dimension::Tokens), Some(60));

@@ -18,7 +18,7 @@ fn a_rate_of_zero_and_a_burst_of_zero_admit_nothing_and_say_so() {
         let quota = ByHand::new(Quota::new().with_requests(rate));
         for now in [Duration::ZERO, NOW, Duration::MAX] {
             let refusal = quota.try_reserve(Cost::new(), now).unwrap_err();
-            let message = "the cost of 1 requests is above the quota's burst of 0";
+            let message = "the cost of 1 requests is above the quota's burst of 0 (`with_burst`)";
             let Refusal::TooLarge(too_large) = refusal else { panic!("{refusal:?}") };
             assert_eq!(too_large.to_string(), message);
         }

@@ -9,6 +9,7 @@ mod laws;
 mod learning;
 mod model;
 mod order;
+mod overload;
 mod settlement;
 mod shadow;
 mod shells;

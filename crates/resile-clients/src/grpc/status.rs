@@ -40,6 +40,29 @@ use crate::{Idempotency, http2};
 /// let verdict = grpc::status(&status, NotIdempotent).unwrap();
 /// assert!(verdict.is_again()); // nothing was sent
 /// ```
+///
+/// This server executes nothing that it refuses by `RESOURCE_EXHAUSTED`, so an order is as good as a read
+/// there, and comes again after the wait that the server names:
+///
+/// ```
+/// use resile_clients::resile::{Classify, Verdict};
+/// use resile_clients::{Classifier, Idempotency, grpc};
+/// # use std::time::Duration;
+/// use tonic::{Code, Status};
+///
+/// fn refused(status: &Status) -> Option<Verdict> {
+///     let is_refused = status.code() == Code::ResourceExhausted;
+///     is_refused.then(|| grpc::status(status, Idempotency::Idempotent)).flatten()
+/// }
+///
+/// let orders = (refused, Classifier::non_idempotent());
+/// # let mut status = Status::resource_exhausted("too many orders");
+/// # status.metadata_mut().insert(grpc::Pushback::NAME, 700.into());
+/// # let verdict = orders.classify(&status).unwrap();
+/// # assert_eq!((verdict.is_again(), verdict.hint()), (true, Some(Duration::from_millis(700))));
+/// # assert!(!Classifier::non_idempotent().verdict(&status).unwrap().is_again());
+/// # assert!(!orders.classify(&Status::unavailable("")).unwrap().is_again());
+/// ```
 #[must_use]
 pub fn status(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
     let number = i32::from(status.code());

@@ -6,6 +6,7 @@ mod server;
 use std::sync::Mutex;
 
 use resile::StopReason;
+use resile::fallback::Alternative;
 use resile_llm::Kind;
 use server::{Provider, Step, run_clock};
 use tokio::time::Instant;
@@ -23,6 +24,8 @@ struct Case {
     /// The bounds of the time in seconds.
     took: (u64, u64),
     end: End,
+    /// Whether the next model is asked after a part of an answer.
+    goes_on: bool,
 }
 
 enum End {
@@ -75,14 +78,22 @@ fn refusal(status: &str, headers: &str, body: &str) -> Vec<Step> {
 /// The fault comes once, and the same model gives the answer.
 fn passing(fault: &'static str, answer: Vec<Step>, took: (u64, u64)) -> Case {
     let answers = vec![answer, good()];
-    Case { fault, answers, shown: "A scarf.", requests: (2, 0), took, end: End::Answer }
+    Case {
+        fault,
+        answers,
+        shown: "A scarf.",
+        requests: (2, 0),
+        took,
+        end: End::Answer,
+        goes_on: false,
+    }
 }
 
 /// The fault comes after a word.
 fn partial(fault: &'static str, more: impl IntoIterator<Item = Step>, kind: Kind) -> Case {
     let answers = vec![with(stream(&[ROLE, &word("A ")]), more)];
     let end = End::GaveUp(StopReason::Partial, Some(kind));
-    Case { fault, answers, shown: "A ", requests: (1, 0), took: (0, 1), end }
+    Case { fault, answers, shown: "A ", requests: (1, 0), took: (0, 1), end, goes_on: false }
 }
 
 fn cases() -> Vec<Case> {
@@ -111,6 +122,7 @@ fn cases() -> Vec<Case> {
         requests: (4, 1),
         took: (80, 87),
         end: End::Answer,
+        goes_on: false,
     });
     cases.push(Case {
         fault: "a first word after 15 s",
@@ -119,6 +131,7 @@ fn cases() -> Vec<Case> {
         requests: (1, 0),
         took: (15, 16),
         end: End::Answer,
+        goes_on: false,
     });
     cases.push(Case {
         fault: "the quota is used up",
@@ -127,6 +140,7 @@ fn cases() -> Vec<Case> {
         requests: (1, 1),
         took: at_once,
         end: End::Answer,
+        goes_on: false,
     });
     cases.push(Case {
         fault: "words for 150 s",
@@ -135,16 +149,58 @@ fn cases() -> Vec<Case> {
         requests: (1, 0),
         took: (150, 151),
         end: End::Answer,
+        goes_on: false,
     });
     cases.push(Case {
         fault: "words without an end",
-        answers: vec![with(stream(&[ROLE]), words)],
+        answers: vec![with(stream(&[ROLE]), words.clone())],
         shown: "la la la la la la la la la la la la la la la la la la la la la la la la ",
         requests: (1, 0),
         took: (240, 241),
         end: End::GaveUp(StopReason::Partial, None),
+        goes_on: false,
+    });
+    // Each model has its share of the time.
+    cases.push(Case {
+        fault: "words without an end, with `next_model`",
+        answers: vec![with(stream(&[ROLE]), words)],
+        shown: "A scarf.",
+        requests: (1, 1),
+        took: (120, 121),
+        end: End::Answer,
+        goes_on: true,
     });
     cases
+}
+
+/// The second program of the chapter, with the requests of the first one.
+async fn chat_anew(
+    post: &impl Fn() -> reqwest::RequestBuilder,
+    models: &[Upstream],
+    shown: &Mutex<String>,
+) -> Result<Usage, GaveUp<Failure>> {
+    let next_model = |gave_up: &GaveUp<Failure>| {
+        let is_cancelled = gave_up.reason() == StopReason::Cancelled;
+        another_model(gave_up) || gave_up.is_partial() && !is_cancelled
+    };
+    let ask = async |model: Alternative<'_, Upstream>| {
+        shown.lock().unwrap().clear();
+        let (upstream, share) = (model.value(), model.share().unwrap_or(LIMIT));
+        let body = serde_json::json!({ "model": upstream.name() });
+        let open = async |_| Ok(events(post().json(&body).send().await?));
+        let policy = resile_llm::interactive().with_total_timeout(share);
+        resile::retry_stream(open, policy, Never)
+            .with_parts(Event::part)
+            .with_whole_timeout(share)
+            .on(upstream)
+            .try_fold(Usage::new(), |used, event| {
+                shown.lock().unwrap().push_str(&event.text());
+                std::future::ready(Ok(used.merged(event.usage())))
+            })
+            .await
+    };
+    let next = FallbackPolicy::new().with_total_timeout(LIMIT).with_classifier(next_model);
+    fallback(models, ask, next, Never).on("chat").await.map_err(GaveUp::flatten)
 }
 
 /// Makes one call. Returns its row of the table.
@@ -156,7 +212,12 @@ async fn row(case: Case) -> String {
     let shown = Mutex::new(String::new());
     let show = |word: &str| shown.lock().unwrap().push_str(word);
     let began = Instant::now();
-    let outcome = chat(&|| http.post(&url), &models, "What do I wear?", &show).await;
+    let post = || http.post(&url);
+    let outcome = if case.goes_on {
+        chat_anew(&post, &models, &shown).await
+    } else {
+        chat(&post, &models, "What do I wear?", &show).await
+    };
     let took = began.elapsed().as_secs();
 
     let shown = shown.into_inner().unwrap();

@@ -24,9 +24,8 @@ use super::status;
 /// | an answer without one, such as the 503 of a proxy | the code that gRPC has for it |
 /// | an error | that of `to_status` |
 ///
-/// An answer that is no failure stays an answer: a `NOT_FOUND` is the status that the server sent, and it
-/// has no source. So does an answer whose status comes after its first message, and one whose extensions
-/// were cloned on the way.
+/// A good answer stays an answer. So does one whose status comes after its first message, and one whose
+/// extensions were cloned on the way.
 ///
 /// # Errors
 ///

@@ -1,11 +1,16 @@
 //! The status of an answer, as its headers have it.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
 use http::{HeaderMap, HeaderValue};
 use resile_clients::grpc::{Pushback, name};
+
+/// The code of success.
+pub(super) const OK: i32 = 0;
+
+/// The code of a failure that tells nothing.
+const UNKNOWN: i32 = 2;
 
 /// A status in the headers of an answer.
 #[derive(Debug)]
@@ -28,12 +33,13 @@ impl Status {
         }
     }
 
-    pub(super) fn error_type(&self) -> Cow<'static, str> {
-        match (self.code, self.code.and_then(name)) {
-            (_, Some(name)) => Cow::Borrowed(name),
-            (Some(code), None) => Cow::Owned(code.to_string()),
-            (None, None) => Cow::Borrowed(""),
-        }
+    /// Returns the code. One that gRPC does not know is `UNKNOWN`, as clients read it.
+    pub(super) fn number(&self) -> i32 {
+        self.code.filter(|code| name(*code).is_some()).unwrap_or(UNKNOWN)
+    }
+
+    pub(super) fn error_type(&self) -> &'static str {
+        name(self.number()).unwrap_or_default()
     }
 }
 
@@ -82,13 +88,13 @@ mod tests {
     fn a_status_has_the_name_of_its_code() {
         for (status, words, word) in [
             ("14", "UNAVAILABLE: down", "UNAVAILABLE"),
-            ("99", "grpc-status 99: down", "99"),
-            ("odd", "no grpc-status: down", ""),
+            ("99", "grpc-status 99: down", "UNKNOWN"),
+            ("odd", "no grpc-status: down", "UNKNOWN"),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert("grpc-message", HeaderValue::from_static("down"));
             let status = Status::read(&HeaderValue::from_static(status), &headers);
-            assert_eq!((status.to_string().as_str(), &*status.error_type()), (words, word));
+            assert_eq!((status.to_string().as_str(), status.error_type()), (words, word));
         }
     }
 

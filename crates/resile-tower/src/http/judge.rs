@@ -24,7 +24,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// executed twice:
 ///
 /// 1. A [`Classifier`] among the [extensions](http::Extensions) of the request. With the feature `grpc`
-///    that of `resile-clients` counts too.
+///    that of `resile-clients` and its `Idempotency` count too.
 /// 2. A header `Idempotency-Key`: then yes.
 /// 3. The method: see [`Classifier::for_method`].
 ///
@@ -104,11 +104,13 @@ pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
     let set = extensions.get().copied();
     #[cfg(feature = "grpc")]
     let set = set.or_else(|| {
-        let clients = extensions.get::<resile_clients::Classifier>()?;
-        Some(if clients.is_idempotent() {
-            Classifier::idempotent()
-        } else {
-            Classifier::non_idempotent()
+        let clients = extensions.get().map(resile_clients::Classifier::is_idempotent);
+        let is_idempotent = clients.or_else(|| {
+            let idempotency = extensions.get::<resile_clients::Idempotency>()?;
+            Some(*idempotency == resile_clients::Idempotency::Idempotent)
+        });
+        is_idempotent.map(|is_idempotent| {
+            if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() }
         })
     });
     set

@@ -2,6 +2,7 @@ use resile::RetryPolicy;
 use resile::upstream::Target;
 
 use super::{Http, Kept};
+use crate::judge::NoClassifier;
 use crate::{RetryLayer, UpstreamLayer};
 
 impl RetryLayer<Http> {
@@ -34,7 +35,7 @@ impl RetryLayer<Http> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn http(policy: RetryPolicy) -> Self {
+    pub fn http<C: NoClassifier>(policy: RetryPolicy<C>) -> Self {
         Self::of(policy, Http)
     }
 }

@@ -7,15 +7,16 @@ use resile::classify::Cut;
 use resile::http::{Classifier, Failure};
 use resile::{Classify, Verdict};
 
+use super::place::Place;
 use crate::foreign::{Foreign, Site};
 use crate::http::judge::{judged_answer, judged_error};
 use crate::judge::Judged;
 use crate::{BoxError, Failed};
 
 /// The rule for one request.
-#[derive(Clone, Copy)]
 pub(super) struct Rule {
     pub(super) classifier: Classifier,
+    pub(super) place: Place,
     /// True if the body of the request is a stream.
     pub(super) is_once: bool,
     /// The place where the middleware was made.
@@ -25,24 +26,35 @@ pub(super) struct Rule {
 impl Rule {
     /// Makes one attempt and judges its outcome.
     pub(super) async fn attempt(
-        self,
+        &self,
         request: Request,
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response, Failed<Response>> {
-        let (judged, answer) = match next.run(request, extensions).await {
+        let (judged, place, answer) = match next.run(request, extensions).await {
             Ok(answer) => match judged_answer(self.classifier, answer.status(), answer.headers()) {
                 None => return Ok(answer),
-                Some(judged) => (judged, Some(answer)),
+                Some(judged) => (judged, self.place.to_string(), Some(answer)),
             },
-            Err(error) => (self.error(error), None),
+            Err(error) => {
+                let place = self.place_of(&error);
+                (self.error(error), place, None)
+            }
         };
         let is_again = judged.verdict.is_some_and(|verdict| verdict.is_again());
         let why = (is_again && self.is_once).then_some(Cow::Borrowed("its body is a stream"));
-        Err(Failed::new(answer, judged).once(why))
+        Err(Failed::new(answer, judged).at(Some(place)).once(why))
     }
 
-    fn error(self, error: Error) -> Judged {
+    /// Returns the place of an attempt with this error. An error of `reqwest` has the URL itself.
+    fn place_of(&self, error: &Error) -> String {
+        match error {
+            Error::Reqwest(error) if error.url().is_some() => self.place.method().to_string(),
+            _ => self.place.to_string(),
+        }
+    }
+
+    fn error(&self, error: Error) -> Judged {
         match error {
             Error::Middleware(error) => {
                 let error: BoxError = error.into();
@@ -64,7 +76,7 @@ impl Rule {
 }
 
 /// Each failure was judged in its attempt.
-impl Classify<Failed<Response>> for Rule {
+impl Classify<Failed<Response>> for &Rule {
     fn classify(&self, failed: &Failed<Response>) -> Option<Verdict> {
         failed.verdict()
     }
@@ -76,5 +88,9 @@ impl Classify<Failed<Response>> for Rule {
 
     fn error_type<'e>(&self, failed: &'e Failed<Response>) -> Option<Cow<'e, str>> {
         failed.error_type()
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Owned(self.place.to_string()))
     }
 }

@@ -6,6 +6,7 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 use resile::cancel::Cancel;
+use resile::classify::Always;
 use resile::error::Boxed;
 use resile::upstream::markers::ByError;
 use resile::upstream::{Target, TargetFor, Via};
@@ -13,12 +14,14 @@ use resile::{GaveUp, Never, RetryPolicy, Run};
 
 use super::attempt::Rule;
 use super::on::{HTTP, On, Place};
+use super::place;
 use crate::Failed;
 use crate::deadline::shorter;
 use crate::ended::ended;
 use crate::failed::NoRequest;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_of, watch};
+use crate::judge::NoClassifier;
 
 /// A middleware that retries the requests of a client of `reqwest-middleware`.
 ///
@@ -29,6 +32,10 @@ use crate::http::judge::{classifier_of, watch};
 /// * A [`Classifier`](resile::http::Classifier) among the extensions of a request replaces this rule, by
 ///   `.with_extension(Classifier::idempotent())`.
 /// * A request whose body is a stream cannot be cloned. It is sent once, and the error says so.
+///
+/// The words of a failure begin with the method and the URL of the request, without its query and its
+/// credentials. So do those of an attempt that was cut. An error of `reqwest` has the URL in its own words,
+/// so only the method stands before it.
 ///
 /// Middlewares that were added after this one see each attempt, and those before it see the call.
 /// Switch the retries of `reqwest` itself off, or attempts multiply.
@@ -77,7 +84,8 @@ pub struct RetryMiddleware<K = Never> {
 impl RetryMiddleware {
     /// Makes a middleware. The log prints the name `http` until [`on`](Self::on) sets another one.
     #[track_caller]
-    pub const fn new(policy: RetryPolicy) -> Self {
+    pub const fn new<C: NoClassifier>(policy: RetryPolicy<C>) -> Self {
+        let policy = policy.with_classifier(Always);
         Self { policy, on: On::DEFAULT, token: Never, site: Location::caller() }
     }
 }
@@ -113,6 +121,7 @@ where
         watch(request.headers(), self.site);
         let rule = Rule {
             classifier: classifier_of(extensions, request.method(), request.headers()),
+            place: place::Place::new(&request),
             is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
             site: self.site,
         };
@@ -144,7 +153,7 @@ impl<K: Cancel> Call<'_, K> {
         let Self { policy, rule, token, request, extensions, next } = self;
         let allowed = policy.attempts();
         let site = rule.site;
-        let mut run = Run::new(policy.with_classifier(rule), token).on(target).called_at(site);
+        let mut run = Run::new(policy.with_classifier(&rule), token).on(target).called_at(site);
         let mut request = Some(request);
         loop {
             let is_last = rule.is_once || run.attempts().saturating_add(1) >= allowed;

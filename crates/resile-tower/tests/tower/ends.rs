@@ -94,8 +94,13 @@ async fn the_end_of_a_call_reaches_a_client_of_tonic() {
         assert_eq!((status.code(), of(&status).2), (name, true));
         assert!(status.message().contains(&code.to_string()), "{status}");
     }
-    // No failure, and nothing to add.
-    let good = answering!(200, "grpc-status": "5");
+    // An answer that forbids a repetition is an end too.
+    let missing = answering!(200, "grpc-status": "5", "grpc-message": "no such order");
+    let status = layers.clone().service(missing).oneshot(post()).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::NotFound, "no such order"));
+    assert_eq!(of(&status), (StopReason::Fatal, 1, false));
+    // Nothing to add.
+    let good = answering!(200, "grpc-status": "0");
     assert!(layers.clone().service(good).oneshot(post()).await.is_ok());
     // No answer.
     let refused = service_fn(async |_: Request<String>| {

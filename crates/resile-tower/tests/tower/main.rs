@@ -17,4 +17,5 @@ mod retries;
 mod script;
 mod server;
 mod sockets;
+mod statuses;
 mod through;

@@ -55,6 +55,8 @@ async fn kept(method: Method, url: &str) -> u16 {
     http.request(method, url).send().await.unwrap().status().as_u16()
 }
 
+mod rows;
+
 /// The program with the middleware, as the chapter has it.
 mod program {
     #![allow(dead_code, reason = "its `main` calls a real server")]

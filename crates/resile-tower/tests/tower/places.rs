@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use http::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::Upstream;
 use resile_tower::resile::observe::{Event, EventKind, Observe};
 use resile_tower::resile_clients::Idempotency::NotIdempotent;
@@ -14,6 +16,7 @@ use resile_tower::{RetryLayer, UpstreamLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::retries::AT_ONCE;
+use super::server::{Does, Server};
 
 /// Keeps the words of each end of a call, and the line of its layer.
 struct Ends(Mutex<Vec<(String, u32)>>);
@@ -123,4 +126,57 @@ async fn a_request_without_a_path_has_its_method_alone() {
     let _ = RetryLayer::http(AT_ONCE).on(&PROXY).layer(down).oneshot(connect).await;
     let seen = ENDS.take();
     assert_eq!(seen[0].0, "CONNECT: 503 Service Unavailable");
+}
+
+/// A middleware below that returns an error of its own, or nothing for ever.
+struct Below(Option<&'static str>);
+
+#[async_trait::async_trait]
+impl Middleware for Below {
+    async fn handle(
+        &self,
+        _: reqwest::Request,
+        _: &mut http::Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        match self.0 {
+            Some(words) => Err(reqwest_middleware::Error::middleware(io::Error::other(words))),
+            None => pending().await,
+        }
+    }
+}
+
+/// The query and the credentials of a URL may have secrets. An error of `reqwest` has the URL itself.
+#[tokio::test(start_paused = true)]
+async fn each_failure_of_the_middleware_names_the_place_of_its_request() {
+    static ENDS: Ends = Ends::new();
+    static STORE: Upstream = Upstream::new("store").with_observer(&ENDS);
+    let client = |below: Option<Below>| {
+        let http = reqwest::Client::builder().retry(reqwest::retry::never()).build().unwrap();
+        let policy = AT_ONCE.with_attempt_timeout(Duration::from_secs(1));
+        let ours = ClientBuilder::new(http).with(RetryMiddleware::new(policy).on(&STORE));
+        below.into_iter().fold(ours, ClientBuilder::with).build()
+    };
+    let [down, closes] =
+        [Server::start(&[Does::Answer(503)]).await, Server::start(&[Does::Close]).await];
+    let (at, lost) = (down.address, closes.address);
+    let url = |address| format!("http://user:secret@{address}/orders?token=secret#secret");
+
+    let _ = client(None).post(url(at)).send().await;
+    let _ = client(Some(Below(None))).post(url(at)).send().await;
+    let _ = client(Some(Below(Some("no token")))).post(url(at)).send().await;
+    let _ = client(None).post(url(lost)).send().await;
+    let seen: Vec<_> = ENDS.take().into_iter().map(|(words, _)| words).collect();
+    let place = format!("POST http://{at}/orders");
+    assert_eq!(
+        seen[..3],
+        [
+            format!("{place}: 503 Service Unavailable"),
+            format!("{place}: did not finish within 1s"),
+            format!("{place}: no token"),
+        ]
+    );
+    assert!(seen[3].starts_with("POST: no answer: connection closed"), "{}", seen[3]);
+    assert_eq!(seen[3].matches(&format!("http://{lost}/orders")).count(), 1, "{}", seen[3]);
+    assert!(!seen.concat().contains("secret"), "{seen:?}");
 }

@@ -100,7 +100,7 @@ impl Observe for WaitReporter<'_> {
                 self.cut();
                 (self.emit)(Event::GaveUp { who, attempts, why: reason.to_string() });
             }
-            EventKind::Breaker(transition) => {
+            EventKind::Breaker { transition, .. } => {
                 let state = match transition {
                     Transition::Opened { .. } => "open",
                     Transition::HalfOpened => "half-open",

@@ -1,0 +1,132 @@
+//! Rows of the chapter whose requests have no answer, or no end of one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use http::Method;
+use reqwest_middleware::{ClientBuilder, Middleware};
+use reqwest_retry::{RetryError, RetryTransientMiddleware, policies::ExponentialBackoff};
+use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
+use resile_tower::resile::error::Boxed;
+use resile_tower::resile::http::Classifier;
+use resile_tower::resile::{Backoff, GaveUp, Never, RetryPolicy, retry};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::fetch;
+
+const SHORT: Duration = Duration::from_millis(1);
+
+const POLICY: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
+
+/// Starts a peer that answers each connection with these bytes and closes it. `None` is silence.
+async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, requests) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&requests);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 2048]).await;
+                count.fetch_add(1, SeqCst);
+                match answer {
+                    Some(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
+                    None => std::future::pending().await,
+                }
+            });
+        }
+    });
+    (address, requests)
+}
+
+fn client(limit: Option<Duration>) -> reqwest::Client {
+    let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
+    let client = client.pool_max_idle_per_host(0);
+    limit.into_iter().fold(client, reqwest::ClientBuilder::timeout).build().unwrap()
+}
+
+/// Sends through the middleware and reads the body. Returns the error.
+async fn sent(
+    it: impl Middleware,
+    (method, address): (&Method, SocketAddr),
+    limit: Option<Duration>,
+) -> reqwest_middleware::Error {
+    let http = ClientBuilder::new(client(limit)).with(it).build();
+    match http.request(method.clone(), format!("http://{address}/")).send().await {
+        Ok(answer) => answer.text().await.unwrap_err().into(),
+        Err(error) => error,
+    }
+}
+
+fn theirs() -> impl Middleware {
+    let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
+    RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
+}
+
+/// Calls as the chapter does. Returns the end of the call.
+async fn called(
+    method: &Method,
+    address: SocketAddr,
+    limit: Option<Duration>,
+) -> GaveUp<resile_tower::resile::http::Failure> {
+    let policy = POLICY.with_classifier(Classifier::for_method(method));
+    let (http, url) = (client(limit), format!("http://{address}/"));
+    retry(|_| fetch(&http, method.clone(), &url), policy, Never).on("weather").await.unwrap_err()
+}
+
+/// Returns the number of requests of the old program, of the call and of the middleware.
+async fn requests(
+    method: Method,
+    answer: Option<&'static str>,
+    limit: Option<Duration>,
+) -> [usize; 3] {
+    let [old, call, middleware] = [peer(answer).await, peer(answer).await, peer(answer).await];
+    sent(theirs(), (&method, old.0), limit).await;
+    called(&method, call.0, limit).await;
+    sent(RetryMiddleware::new(POLICY), (&method, middleware.0), limit).await;
+    [old, call, middleware].map(|(_, requests)| requests.load(SeqCst))
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_sent_again_by_the_call_only() {
+    let broken = Some("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc");
+    assert_eq!(requests(Method::GET, broken, None).await, [1, 4, 1]);
+    assert_eq!(requests(Method::POST, broken, None).await, [1, 1, 1]);
+}
+
+/// `reqwest` follows ten redirects.
+#[tokio::test]
+async fn a_circle_of_redirects_is_followed_once() {
+    let circle = Some("HTTP/1.1 307 On\r\nlocation: /\r\ncontent-length: 0\r\n\r\n");
+    for method in [Method::GET, Method::POST] {
+        assert_eq!(requests(method, circle, None).await, [11; 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_of_the_client_is_no_answer() {
+    let limit = Some(Duration::from_millis(200));
+    let (get, post) =
+        tokio::join!(requests(Method::GET, None, limit), requests(Method::POST, None, limit));
+    assert_eq!((get, post), ([4, 4, 4], [4, 1, 1]));
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_made_again_for_a_post() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let post = (&Method::POST, closed);
+    let reqwest_middleware::Error::Middleware(old) = sent(theirs(), post, None).await else {
+        panic!("no retry")
+    };
+    let retries = match old.downcast::<RetryError>().unwrap() {
+        RetryError::WithRetries { retries, .. } => retries,
+        RetryError::Error(error) => panic!("{error}"),
+    };
+    assert_eq!((retries, called(post.0, closed, None).await.attempts()), (3, 4));
+    let ours = sent(RetryMiddleware::new(POLICY), post, None).await;
+    let reqwest_middleware::Error::Middleware(ours) = ours else { panic!("{ours}") };
+    assert_eq!(ours.downcast::<GaveUp<Boxed>>().unwrap().attempts(), 4);
+}

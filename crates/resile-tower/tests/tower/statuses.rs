@@ -1,0 +1,155 @@
+//! The end of a call of gRPC that its server has answered.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use resile_tower::RetryLayer;
+use resile_tower::resile::error::Boxed;
+use resile_tower::resile::observe::{Event, EventKind, Observe};
+use resile_tower::resile::{Breaker, Budget, GaveUp, Never, StopReason, Upstream, Verdict, retry};
+use resile_tower::resile_clients;
+use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
+use resile_tower::resile_clients::grpc::Pushback;
+use tonic::Status;
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::grpc::{SEVEN_SECONDS, request};
+use super::retries::AT_ONCE;
+
+/// Keeps the `error.type` and the line of each end of a call.
+pub(crate) struct Ends(Mutex<Vec<(String, String)>>);
+
+impl Ends {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    pub(crate) fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Observe for Ends {
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::GaveUp { error_type, .. } = event.kind {
+            self.0.lock().unwrap().push((error_type.to_owned(), event.to_string()));
+        }
+    }
+}
+
+/// The line of a read says it in place of the reason, and that of an order behind its status.
+#[tokio::test(start_paused = true)]
+async fn the_line_says_that_the_server_asks_for_no_retry() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    let channel = service_fn(async |_: Request<String>| {
+        let answer = Response::builder().header("grpc-status", "14").header("grpc-message", "down");
+        let answer = answer.header("grpc-retry-pushback-ms", "-1");
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    for (idempotency, line) in [
+        (Idempotent, "the upstream asks for no retry: /weather.Weather/Get: UNAVAILABLE: down"),
+        (
+            NotIdempotent,
+            "the request may have been executed and must not be sent again: \
+             /weather.Weather/Get: UNAVAILABLE: down (asked for no retry)",
+        ),
+    ] {
+        let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
+        service.oneshot(request()).await.unwrap();
+        let line = format!("weather: gave up after 1 of 4 attempts, {line}");
+        assert_eq!(ENDS.take()[0].1, line);
+    }
+}
+
+/// What a call tells at its end.
+type End = (StopReason, u32, bool, Option<Verdict>, String);
+
+fn end<E>(gave_up: &GaveUp<E>, ends: &Ends) -> End {
+    let (word, _) = ends.take().remove(0);
+    (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt(), gave_up.verdict(), word)
+}
+
+/// The layer and a retry around the call of the generated client are two ways to one end.
+#[tokio::test(start_paused = true)]
+async fn each_status_that_is_not_ok_ends_a_call_as_around_it() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    let codes = (1..=17).map(|code: i32| code.to_string()).chain(["99".into(), "odd".into()]);
+    let extras: [Option<(&str, &str)>; 4] = [
+        None,
+        Some((Pushback::NAME, "0")),
+        Some((Pushback::NAME, "-1")),
+        Some(("grpc-status-details-bin", SEVEN_SECONDS)),
+    ];
+    for (code, extra) in codes.flat_map(|code| extras.map(|extra| (code.clone(), extra))) {
+        let mut headers = HeaderMap::new();
+        headers.insert("grpc-status", HeaderValue::try_from(&code).unwrap());
+        if let Some((name, value)) = extra {
+            let name = HeaderName::from_static(name);
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        for idempotency in [Idempotent, NotIdempotent] {
+            let headers = &headers;
+            let channel = service_fn(move |_: Request<String>| async move {
+                let mut answer = Response::new(());
+                answer.headers_mut().clone_from(headers);
+                Ok::<_, Infallible>(answer)
+            });
+            let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
+            let answer = service.oneshot(request()).await.unwrap();
+            assert_eq!(answer.headers(), headers);
+            let gave_up = answer.extensions().get::<Arc<GaveUp<Boxed>>>();
+            let layer = gave_up.map(|gave_up| end(gave_up, &ENDS));
+
+            let clients = match idempotency {
+                Idempotent => resile_clients::Classifier::idempotent(),
+                NotIdempotent => resile_clients::Classifier::non_idempotent(),
+            };
+            let call = async |_| Err::<(), _>(Status::from_header_map(headers).unwrap());
+            let call = retry(call, AT_ONCE.with_classifier(clients), Never).on(&WEATHER);
+            let around = end(&call.await.unwrap_err(), &ENDS);
+            assert_eq!(layer, Some(around), "{code} {extra:?} {idempotency:?}");
+        }
+    }
+    // This one is good.
+    let channel = service_fn(async |_: Request<String>| {
+        Ok::<_, Infallible>(Response::builder().header("grpc-status", "0").body(()).unwrap())
+    });
+    let service = RetryLayer::grpc(AT_ONCE, Idempotent).layer(channel);
+    let answer = service.oneshot(request()).await.unwrap();
+    assert!(answer.extensions().get::<Arc<GaveUp<Boxed>>>().is_none());
+}
+
+/// After a retry such a status often tells that the first attempt was executed.
+#[tokio::test(start_paused = true)]
+async fn a_final_status_is_no_success() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather")
+        .with_budget(Budget::new().with_deposit(1.0))
+        .with_breaker(Breaker::new().with_consecutive(3))
+        .with_observer(&ENDS);
+    let calls = &AtomicU32::new(0);
+    let channel = service_fn(move |_: Request<String>| async move {
+        let is_first = calls.fetch_add(1, Relaxed) == 0;
+        let (code, words) = if is_first { ("14", "down") } else { ("6", "order 7 exists") };
+        let answer = Response::builder().header("grpc-status", code).header("grpc-message", words);
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    let service = RetryLayer::grpc(AT_ONCE, Idempotent).on(&WEATHER).layer(channel);
+    let answer = service.clone().oneshot(request()).await.unwrap();
+    assert_eq!(answer.headers()["grpc-message"], "order 7 exists");
+    let line = "weather: gave up after 2 of 4 attempts, the error is final: \
+                /weather.Weather/Get: ALREADY_EXISTS: order 7 exists";
+    assert_eq!(ENDS.take(), [("ALREADY_EXISTS".to_owned(), line.to_owned())]);
+    // Nothing is paid in, and the breaker sees a server that works.
+    let budget = WEATHER.budget().unwrap();
+    let left = budget.available();
+    assert!(left < budget.capacity(), "{left}");
+    for _ in 0..10 {
+        service.clone().oneshot(request()).await.unwrap();
+    }
+    assert_eq!(budget.available(), left);
+}

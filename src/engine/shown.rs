@@ -1,0 +1,26 @@
+use crate::error::within;
+
+/// What the consumer of a stream has of the answer.
+///
+/// A stream that is dropped in the middle of its answer tells the call around it.
+pub(crate) struct Shown {
+    /// Whether the consumer has content, and no item since has told it to start again.
+    pub(crate) has_content: bool,
+    /// Whether the answer is complete.
+    pub(crate) is_complete: bool,
+}
+
+impl Shown {
+    pub(super) const fn nothing() -> Self {
+        Self { has_content: false, is_complete: false }
+    }
+}
+
+impl Drop for Shown {
+    #[inline]
+    fn drop(&mut self) {
+        if self.has_content && !self.is_complete {
+            within::note_part();
+        }
+    }
+}

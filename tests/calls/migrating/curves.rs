@@ -1,0 +1,113 @@
+//! The curves of other crates and their equivalents.
+
+use std::iter;
+use std::time::Duration;
+
+use resile::{Backoff, Jitter, RetryPolicy, Verdict};
+
+use super::{OLD, SECOND, are_near, bounds, failing};
+use crate::backoff::plain;
+
+/// A list of delays ends a call of tokio-retry2, and the last step here repeats. So the attempts are one
+/// more than the delays.
+#[test]
+fn a_list_of_delays_is_steps_with_one_attempt_more() {
+    const LIST: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+    let steps = Backoff::steps(&LIST);
+    for (retry, delay) in (1..).zip(LIST) {
+        assert_eq!(bounds(steps, retry), (delay, delay));
+    }
+    assert_eq!(bounds(steps, 3), (LIST[1], LIST[1]));
+    let policy = RetryPolicy::new().with_attempts(3).with_backoff(steps);
+    assert_eq!(failing(policy, Verdict::transient()).0, LIST);
+}
+
+/// The delays of `FibonacciBuilder` of backon without jitter: the first one at or above the cap repeats.
+fn fibonacci_of_backon(min: Duration, max: Duration) -> impl Iterator<Item = Duration> {
+    let mut state = (Duration::ZERO, min);
+    iter::once(min).chain(iter::from_fn(move || {
+        if state.1 < max {
+            state = (state.1, state.0 + state.1);
+        }
+        Some(state.1)
+    }))
+}
+
+/// Its jitter adds up to the first delay to each delay, which no jitter here does.
+#[test]
+fn fibonacci_of_backon_passes_its_cap_by_one_step() {
+    let same = Backoff::fibonacci(SECOND).with_cap(89 * SECOND).with_jitter(Jitter::None);
+    for (retry, old) in (1..16).zip(fibonacci_of_backon(SECOND, 60 * SECOND)) {
+        assert_eq!(plain(same, retry), old, "retry {retry}");
+    }
+    let old: Vec<_> = fibonacci_of_backon(SECOND, 60 * SECOND).skip(9).take(3).collect();
+    assert_eq!(old, [55 * SECOND, 89 * SECOND, 89 * SECOND]);
+    // The forms have the same draws for the first two delays only.
+    let form = Backoff::fibonacci(2 * SECOND).with_jitter(Jitter::Equal);
+    let added = |old: Duration| (old, old + SECOND);
+    assert_eq!([1, 2].map(|retry| bounds(form, retry)), [added(SECOND); 2]);
+    assert_eq!(bounds(form, 3), (2 * SECOND, 4 * SECOND));
+}
+
+/// backon makes the first delay as it is and caps the others. Its jitter adds up to the delay itself.
+#[test]
+fn a_first_delay_above_the_cap_is_steps() {
+    const STEPS: [Duration; 2] = [Duration::from_secs(4), SECOND];
+    const TWICE: [Duration; 2] = [Duration::from_secs(8), Duration::from_secs(2)];
+    let capped = Backoff::exponential(STEPS[0]).with_cap(SECOND);
+    assert_eq!(plain(capped, 1), SECOND);
+    let (none, equal) = (Backoff::steps(&STEPS), Backoff::steps(&TWICE).with_jitter(Jitter::Equal));
+    for (retry, delay) in [(1, STEPS[0]), (2, SECOND), (3, SECOND)] {
+        assert_eq!(bounds(none, retry), (delay, delay));
+        assert_eq!(bounds(equal, retry), (delay, 2 * delay));
+    }
+}
+
+/// A program that reads its delays at the start keeps them for good.
+#[test]
+fn a_list_of_the_configuration_is_steps_too() {
+    let list = "100 500".split(' ').map(|ms| Duration::from_millis(ms.parse().unwrap()));
+    let steps = Backoff::steps(list.collect::<Vec<_>>().leak());
+    assert_eq!([1, 2].map(|retry| plain(steps, retry).as_millis()), [100, 500]);
+}
+
+/// `ConstantBuilder` of backon, `FixedInterval` with `jitter`,
+/// `FibonacciBackoff`, `LinearBackoff` and `ExponentialBackoff` of tokio-retry2.
+#[test]
+fn other_curves_have_an_equivalent() {
+    const WITH_INCREMENT: Backoff = Backoff::custom(|retry| {
+        Duration::from_millis(100) + Duration::from_millis(200) * (retry - 1)
+    });
+    let constant = Backoff::fixed(2 * SECOND).with_jitter(Jitter::Equal);
+    let fixed = Backoff::fixed(SECOND).with_jitter(Jitter::Proportional(0.5));
+    let powers = Backoff::exponential(Duration::from_millis(30)).with_factor(10.0);
+    let powers = powers.with_cap(Duration::MAX).with_jitter(Jitter::None);
+    let (mut this, mut next) = (SECOND, SECOND);
+    for retry in 1..12 {
+        assert_eq!(bounds(constant, retry), (SECOND, 2 * SECOND));
+        assert_eq!(bounds(fixed, retry), (SECOND / 2, SECOND * 3 / 2));
+        assert_eq!(plain(powers, retry), Duration::from_millis(3 * 10_u64.pow(retry)));
+        let fibonacci = Backoff::fibonacci(SECOND).with_cap(Duration::MAX);
+        assert_eq!(bounds(fibonacci.with_jitter(Jitter::None), retry), (this, this));
+        (this, next) = (next, this + next);
+        let linear = Backoff::linear(SECOND).with_jitter(Jitter::None);
+        assert_eq!(bounds(linear, retry), (SECOND * retry, SECOND * retry));
+        let old = Duration::from_millis(100 + 200 * u64::from(retry - 1));
+        assert_eq!(bounds(WITH_INCREMENT, retry), (old, old));
+    }
+}
+
+/// `jitter_with_bounds(low, high)` of tokio-retry2, below the cap.
+#[test]
+fn bounds_of_jitter_have_an_equivalent() {
+    for interval @ (low, high) in [(0.5, 1.0), (0.25, 0.75), (1.0, 3.0)] {
+        let middle = f64::midpoint(low, high);
+        let backoff = Backoff::exponential(OLD.base.mul_f64(middle))
+            .with_cap(OLD.cap.mul_f64(high))
+            .with_jitter(Jitter::Proportional((high - low) / (high + low)));
+        for retry in 1..=4 {
+            let (new, of) = (bounds(backoff, retry), OLD.bounds(retry, interval));
+            assert!(are_near(new, of), "{new:?} for {of:?}");
+        }
+    }
+}
