@@ -6,7 +6,7 @@
 //! events and gauges.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{self, AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::sync::AtomicU64;
@@ -108,6 +108,13 @@ pub(crate) struct Cell {
     /// True if the budget is leased and was not spent after the last answer of the store. Read as a
     /// hint, so it is no subject of a model and always the standard library's.
     may_have_tokens: AtomicBool,
+    /// The time up to which the store is known to have no units for calls that wait, in nanoseconds. This
+    /// and the next ones are hints too.
+    short_until: atomic::AtomicU64,
+    /// The time since which calls lack units, in nanoseconds, or [`NEVER`].
+    lacks_since: atomic::AtomicU64,
+    /// The end of the latest hold of any member in nanoseconds, or 0.
+    held_until: atomic::AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -115,6 +122,11 @@ const STATE_BITS: u32 = 8;
 /// The time in which a newcomer gets its part, in nanoseconds. The others count it with their next
 /// renewal, after 1.2 s at most, and give units back.
 const SETTLING: u64 = 2_000_000_000;
+/// The time for which an answer without units counts, in nanoseconds. A process whose calls wait asks
+/// again within a second.
+const SHORT: u64 = 1_500_000_000;
+/// The time of a wait that is longer than an exchange with a store that has units, in nanoseconds.
+const LONG: u64 = 250_000_000;
 
 impl Cell {
     pub(crate) const fn new() -> Self {
@@ -125,6 +137,9 @@ impl Cell {
             leased_until: AtomicU64::new(0),
             joined_until: AtomicU64::new(0),
             may_have_tokens: AtomicBool::new(false),
+            short_until: atomic::AtomicU64::new(0),
+            lacks_since: atomic::AtomicU64::new(NEVER),
+            held_until: atomic::AtomicU64::new(0),
         }
     }
 
@@ -144,6 +159,8 @@ impl Cell {
         self.settles_at.store(NEVER, Ordering::Relaxed);
         self.leased_until.store(0, Ordering::Relaxed);
         self.may_have_tokens.store(false, Ordering::Relaxed);
+        self.short_until.store(0, Ordering::Relaxed);
+        self.has_units();
         self.word.store(0, Ordering::Release);
     }
 
@@ -168,6 +185,33 @@ impl Cell {
         self.is_shared()
             && (now < self.settles_at.load(Ordering::Relaxed)
                 || now >= self.leased_until.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the store has no units for calls that wait at `now`.
+    pub(crate) fn is_short(&self, now: u64) {
+        self.short_until.store(now.saturating_add(SHORT), Ordering::Relaxed);
+    }
+
+    /// Notes that no call waits for units any more.
+    pub(crate) fn has_units(&self) {
+        self.lacks_since.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Notes that all calls are held until `end`. Nobody asks the store for units before.
+    pub(crate) fn holds(&self, end: u64) {
+        self.held_until.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Notes that a call lacks units at `now`. `is_first` tells that no other call waits for them. Returns
+    /// the time since which calls lack units if that is a strain: the store has none, or they wait for longer
+    /// than an exchange takes.
+    pub(crate) fn lacks_units(&self, is_first: bool, now: u64) -> Option<u64> {
+        let before = self.lacks_since.load(Ordering::Relaxed);
+        let since = if is_first || before == NEVER { now } else { before };
+        let since = since.max(self.held_until.load(Ordering::Relaxed));
+        self.lacks_since.store(since, Ordering::Relaxed);
+        let lasts = now.checked_sub(since)?;
+        (lasts >= LONG || now < self.short_until.load(Ordering::Relaxed)).then_some(since)
     }
 
     /// Notes that another member has asked for a hold until `end`.

@@ -162,7 +162,8 @@ chapter! {
 
 chapter! {
     quotas ["reqwest"] [
-        "crate::Quota" "crate::Quota::with_learning" "crate::http::learn" "crate::quota::learn"
+        "crate::Quota" "crate::Quota::with_learning" "crate::Quota::with_queue" "crate::http::learn"
+        "crate::quota::learn" "crate::StopReason::Full"
         "crate::Upstream::at_cost" "crate::Upstream::quota_rate"
         "crate::quota::record" "crate::quota::Charge" "#quota" "#priority"
         "crate::upstream::AtCost::with_group" "crate::Bulkhead" "crate::Cooldown"
@@ -187,7 +188,8 @@ chapter! {
 chapter! {
     fleet ["fleet"] [
         "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "crate::GaveUp"
-        "crate::GaveUp::retry_after" "crate::Verdict::after" "#fleet-redis"
+        "crate::GaveUp::retry_after" "crate::Verdict::after" "crate::Breaker::with_open_time"
+        "#fleet-redis"
     ]
     include_str!("../docs/guide/fleet.md"),
     "",

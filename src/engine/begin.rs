@@ -309,6 +309,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             let wait = Duration::from_nanos(earliest.saturating_sub(now));
             return Begin::End(StopReason::Deadline, Some(wait));
         }
+        #[cfg(feature = "fleet")]
+        if !is_new {
+            self.guard.note_waits();
+        }
         if is_new {
             let is_known = asks_at != NO_LIMIT;
             let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));

@@ -60,23 +60,46 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
         return;
     }
     #[cfg(feature = "fleet")]
-    if !parts.strains.has(by) && is_of_the_lease(parts, by, now) {
-        return;
+    if let (HeldBy::Cooldown, Some(hold)) = (by, hold) {
+        parts.fleet.holds(now.saturating_add(nanos(hold)));
     }
+    let (began, times) = (now, u64::from(counts));
+    #[cfg(feature = "fleet")]
+    let (began, times) = if parts.strains.has(by) {
+        (began, times)
+    } else {
+        let Some(strain) = strain(parts, by, counts, now) else { return };
+        strain
+    };
     let until = now.saturating_add(nanos(hold.unwrap_or_default()));
-    if parts.strains.note(by, now / MS, until / MS, u64::from(counts)) {
+    if parts.strains.note(by, began / MS, until / MS, times) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
     }
 }
 
-/// Returns whether only the lease of this process is too small, while the fleet may have units. That is
-/// no strain.
+/// Returns the start of a strain, and the waits and refusals that it begins with. `None` if only the lease of
+/// this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
-fn is_of_the_lease(parts: &Parts, by: HeldBy, now: u64) -> bool {
-    match by {
-        HeldBy::Quota => parts.fleet.lacks_share(now),
-        HeldBy::Budget => parts.fleet.may_have_tokens(),
-        _ => false,
+fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
+    match (by, &parts.quota) {
+        (HeldBy::Budget, _) if parts.fleet.may_have_tokens() => None,
+        (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,
+        (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
+            let waiting = quota.waiting();
+            let since = parts.fleet.lacks_units(counts && waiting <= 1, now)?;
+            Some((since, u64::from(waiting).max(1))) // each call that waits belongs to the strain
+        }
+        _ => Some((now, u64::from(counts))),
+    }
+}
+
+/// Notes that an attempt goes on to wait for the units of a lease.
+#[cfg(feature = "fleet")]
+#[cold]
+pub(super) fn note_waits<X: Endpoint<Timer: Timer>>(target: &X) {
+    let is_shared = |parts: &Parts| parts.fleet.is_shared() && !parts.strains.has(HeldBy::Quota);
+    if target.parts().is_some_and(is_shared) {
+        note(target, HeldBy::Quota, None, false);
     }
 }
 
@@ -84,6 +107,10 @@ fn is_of_the_lease(parts: &Parts, by: HeldBy, now: u64) -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, by: HeldBy) {
+    #[cfg(feature = "fleet")]
+    if by == HeldBy::Quota && parts.has_room(by, 0) {
+        parts.fleet.has_units();
+    }
     if parts.strains.has(by) {
         parts.strains.prolong(by, nanos(target.timer().now()) / MS);
     }
@@ -94,7 +121,9 @@ pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, 
 #[cfg(feature = "fleet")]
 pub(super) fn note_joined(parts: &Parts, hold: Option<Duration>, now: u64) {
     if let Some(hold) = hold {
-        parts.strains.prolong(HeldBy::Cooldown, now.saturating_add(nanos(hold)) / MS);
+        let end = now.saturating_add(nanos(hold));
+        parts.fleet.holds(end);
+        parts.strains.prolong(HeldBy::Cooldown, end / MS);
     }
 }
 

@@ -185,6 +185,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     pub(crate) fn note_limit(&self, by: HeldBy, is_new: bool) {
         limits::note(&self.target, by, None, is_new);
     }
+
+    /// Notes that an attempt goes on to wait for the quota.
+    #[cfg(feature = "fleet")]
+    #[cold]
+    pub(crate) fn note_waits(&self) {
+        limits::note_waits(&self.target);
+    }
 }
 
 /// The end of an attempt that succeeded.

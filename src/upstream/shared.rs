@@ -186,10 +186,17 @@ impl<M: Timer> Shared<'_, M> {
     }
 
     /// Adds units, or takes them if `units` is negative. Calls that wait for units are woken.
-    /// A budget never goes below zero. Adding nothing says that the store has no tokens for a budget
-    /// that is spent: only then is a refused retry a strain for operators.
+    /// A budget never goes below zero.
+    ///
+    /// Adding nothing says that the store has nothing left, so do not add the nothing of an exchange in
+    /// which a process wants no more. Then a retry that a spent budget refuses is a
+    /// strain for operators, and so is, for a second and a half, a call that waits for units of a quota.
+    /// Without that word the call is a strain only when it has waited for 250 ms, and the retry is none.
     pub fn adjust(&self, resource: Resource, units: i64) {
         match (resource, self.upstream.quota(), self.upstream.budget()) {
+            (Resource::Quota(_), Some(_), _) if units == 0 => {
+                self.upstream.parts.fleet.is_short(self.upstream.now());
+            }
             (Resource::Quota(dimension), Some(quota), _) => quota.adjust(dimension, units),
             (Resource::Budget, _, Some(budget)) => {
                 budget.adjust(units);

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use ::tracing::Level;
 use futures_util::future::join_all;
+use resile::cooldown::Hold;
 use resile::fleet::State;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Rate};
@@ -198,6 +200,8 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     shared.report(State::Shared, 4);
     lines();
     timer.advance(SECOND);
+    assert_eq!(warns(), 0, "before the store says that it has no units");
+    shared.adjust(requests, 0);
     assert_eq!((warns(), warns()), (1, 0), "once, and no later change of the state delays it");
 
     // A member without calls gives its lease back, and the first call waits for an exchange.
@@ -209,6 +213,7 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     timer.advance(SECOND * 20);
     assert_eq!(warns(), 0, "after a rest");
     shared.extend(requests, SECOND);
+    shared.adjust(requests, 0);
     assert_eq!(warns(), 1);
 
     // The next membership begins anew, and one process alone has no doubt.
@@ -221,6 +226,77 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     assert_eq!(warns(), 0, "while it joins again");
     drop(again);
     assert_eq!(warns(), 1);
+}
+
+/// A member below the limit of its fleet waits for one exchange now and then. That is no strain.
+#[test]
+fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let feed = Upstream::new("feed").with_quota(quota).with_cooldown(cooldown).with_timer(&timer);
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = feed.share().unwrap();
+    shared.report(State::Shared, 4);
+    shared.extend(requests, SECOND * 90);
+    timer.advance(SECOND * 3);
+    lines();
+    let quick = || {
+        let op = |_| async { Ok::<_, Infallible>(()) };
+        Box::pin(retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default())))
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let ms = SECOND / 1_000;
+
+    for _ in 0..100 {
+        let mut calls = [quick(), quick()];
+        assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()));
+        timer.advance(ms * 200);
+        shared.adjust(requests, 2);
+        assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
+    }
+    assert_eq!(lines(), [""; 0], "each exchange has brought what was wanted");
+
+    // A hold of all calls keeps those in the queue too.
+    let mut call = quick();
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    shared.hold_as(Hold { remaining: SECOND, ..Hold::default() });
+    timer.advance(SECOND);
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    timer.advance(ms * 3);
+    shared.adjust(requests, 1);
+    assert!(call.as_mut().poll(&mut context).is_ready());
+    timer.advance(SECOND * 3);
+    assert_eq!(lines(), [""; 0], "it has waited for 3 ms after the hold");
+
+    // Nobody says that the store has no units, but they do not come.
+    let mut calls = [quick(), quick(), quick()];
+    assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()));
+    timer.advance(ms * 249);
+    assert!(calls[0].as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines(), [""; 0]);
+    timer.advance(ms);
+    assert!(calls[0].as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines(), ["WARN feed: quota used up: 3 queued, further calls wait or are refused"]);
+    timer.advance(ms * 50);
+    shared.adjust(requests, 4);
+    assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
+    timer.advance(SECOND * 10);
+    assert!(quick().as_mut().poll(&mut context).is_ready());
+    let over = "INFO feed: quota has units again: 3 waits or refusals within 300.0ms";
+    assert_eq!(lines(), [over], "it began with the first wait");
+
+    // The store says that it has none: the first wait is a strain, when it asks again at the latest.
+    let mut call = quick();
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines(), [""; 0]);
+    shared.adjust(requests, 0);
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    assert_eq!(lines(), [used_up]);
+    shared.adjust(requests, 1);
+    assert!(call.as_mut().poll(&mut context).is_ready());
 }
 
 /// The events have the part and its numbers.

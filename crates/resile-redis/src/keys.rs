@@ -42,7 +42,7 @@ impl Keys {
         self.part("learned")
     }
 
-    /// The channel of new holds.
+    /// The channel of new holds, and of members that leave.
     pub(crate) fn holds(&self) -> String {
         self.part("holds")
     }

@@ -19,7 +19,8 @@ pub struct Member {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// True until the member leaves or its runtime ends.
+    /// True until the member leaves or its runtime ends. Then the leases, the votes and the names are
+    /// empty, and all other fields have their last values.
     pub is_joined: bool,
     /// The worst state of all exchanges.
     pub state: State,

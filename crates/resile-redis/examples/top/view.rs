@@ -99,8 +99,9 @@ impl Upstream {
                 read.cmd("GET").arg(key);
                 let (time, text): (_, Option<String>) = read.query(connection)?;
                 self.probe = text.and_then(|text| {
-                    // The time, the end, three more numbers and the member, if there is one.
-                    let words: Vec<_> = text.splitn(6, ' ').collect();
+                    // The time, the end, three more numbers and the member, if there is one. A second
+                    // line has the member whose probe failed.
+                    let words: Vec<_> = text.lines().next()?.splitn(6, ' ').collect();
                     let &[_, ends, .., member] = &words[..] else { return None };
                     let ends = ends.parse::<i64>().ok()? - now(time);
                     (ends > 0 && !member.is_empty()).then(|| (member.to_owned(), ends))

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use resile::cooldown::Hold;
 use resile::time::Timer;
+use resile::upstream::Resource;
 
 use super::job::{Answer, Job};
 use super::pace::SHORTEST;
@@ -9,8 +10,9 @@ use super::round::{Failure, Outcome};
 use super::step::Agent;
 use super::tell::is_away;
 use crate::lease::{Lease, TTL};
+use crate::meter::word;
 use crate::name;
-use crate::scripts::{HoldNotice, LeaseReply};
+use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice};
 
 /// The least step of a clock that is worth a line in the log.
 const LEAST_STEP: Duration = Duration::from_millis(500);
@@ -19,9 +21,15 @@ const ONE_STEP: Duration = Duration::from_secs(5);
 
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
-    /// Continues a hold of another member.
+    /// Continues a hold of another member, or counts one less that has left.
     pub(super) fn hear(&mut self, message: &str, now: Duration) {
-        if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message) {
+        if let Some(LeaveNotice { id, members }) = LeaveNotice::parse(message) {
+            if id != self.id() {
+                self.census.left(members);
+                self.departures.note(id);
+            }
+        } else if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message)
+        {
             if id != self.id() {
                 self.join(Hold { elapsed, remaining, hint }, Some(id), now);
             }
@@ -113,7 +121,12 @@ impl<M: Timer> Agent<'_, M> {
                     if change > 0 {
                         self.alarms[*index].granted(now);
                     }
-                    self.shared.adjust(lease.resource, change);
+                    if change != 0 || lease.resource == Resource::Budget {
+                        self.shared.adjust(lease.resource, change);
+                    }
+                    if lease.is_short(now) {
+                        self.shared.adjust(lease.resource, 0); // the fleet has no more
+                    }
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     let ceiling = ceiling(lease, &reply, ask.want);
                     self.shared.set_ceiling(lease.resource, ceiling);
@@ -150,6 +163,22 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Returns the word for what a job exchanges: that of a limit, or that of another key.
+    fn word_of(&self, job: &Job) -> &'static str {
+        match job {
+            Job::Lease { index, .. } => {
+                self.leases.get(*index).map_or("lease", |(lease, _)| word(lease.resource))
+            }
+            Job::Subscribe => "messages",
+            Job::Renew(_) => "members",
+            Job::Hold(_) => "hold",
+            Job::Limits(_) => "limits",
+            Job::Learn(_) => "learned",
+            Job::Vote { .. } => "votes",
+            Job::Probe { .. } => "probe",
+        }
+    }
+
     fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
         self.failed_at = Some(now);
@@ -157,7 +186,11 @@ impl<M: Timer> Agent<'_, M> {
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
         let upstream = self.shared.upstream().name();
-        tracing::debug!(target: "resile", upstream, "fleet: an exchange failed: {words}");
+        let exchange = self.word_of(job);
+        tracing::debug!(
+            target: "resile", upstream, exchange,
+            "fleet: an exchange failed ({exchange}): {words}"
+        );
         if self.last_error.as_ref() != Some(&words) {
             self.last_error = Some(words);
         }

@@ -35,6 +35,15 @@ impl Census {
         }
     }
 
+    /// Notes that a member has left, after which the server counted `members`. Nobody doubts that.
+    pub(super) fn left(&mut self, members: u32) {
+        self.last = members.max(1);
+        self.known = self.known.saturating_sub(1).max(self.last);
+        if self.known == self.last {
+            self.fewer = None;
+        }
+    }
+
     /// Returns the number that the server counted last.
     pub(super) const fn last(&self) -> u32 {
         self.last
@@ -75,6 +84,24 @@ mod tests {
             assert_eq!(census.known(), 8);
         }
         census.count(5, at(3_000));
+        assert_eq!(census.known(), 5);
+    }
+
+    #[test]
+    fn a_member_that_says_that_it_leaves_is_forgotten_at_once() {
+        let mut census = Census::new();
+        census.count(4, at(0));
+        census.left(3);
+        assert_eq!((census.last(), census.known()), (3, 3));
+        census.count(3, at(100));
+        census.left(0);
+        assert_eq!((census.last(), census.known()), (1, 2), "one at a time");
+        // Of those that the server has forgotten only one has said that it leaves.
+        census.count(9, at(200));
+        census.left(5);
+        assert_eq!((census.last(), census.known()), (5, 8));
+        census.count(5, at(300));
+        census.count(5, at(2_300));
         assert_eq!(census.known(), 5);
     }
 

@@ -77,7 +77,7 @@ impl Desk {
         match job {
             Job::Subscribe => Ok(Answer::Subscribed(store.subscribe(&keys.holds()).await?)),
             Job::Renew(ttl) => {
-                let request = MemberRequest { id, ttl: *ttl };
+                let request = MemberRequest { id, ttl: *ttl, channel: &keys.holds() };
                 Ok(Answer::Members(store.run(&keys.members(), &request).await?))
             }
             Job::Hold(hold) => {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod census;
+mod departures;
 mod holds;
 mod job;
 mod learned;
@@ -130,8 +131,11 @@ where
     round.begin(&desk, jobs, agent.pace.limit());
     // A silent server takes no longer than the time that is left.
     let ends_at = began + leaves_since.unwrap_or_default() + DRAIN;
-    if timeout_at(ends_at, round.end()).await.is_err() {
+    let outcomes = if let Ok(outcomes) = timeout_at(ends_at, round.end()).await {
+        outcomes
+    } else {
         seat.release();
-        drop(round.end().await);
-    }
+        round.end().await
+    };
+    agent.tell_leave(&outcomes);
 }

@@ -86,14 +86,20 @@ impl Notices {
         self.told()
     }
 
-    /// Returns the number of members if it has lasted and another one was told last. Members that join
-    /// one after another are told once.
+    /// Returns the number of members that was told last, or 0, if another one has lasted. Members that
+    /// join one after another are told once.
     pub(super) fn count(&mut self, members: u32, now: Duration) -> Option<u32> {
         if self.told() != State::Shared {
             self.members.next = None;
             return None;
         }
-        self.members.tells(members, SETTLING, now).then_some(members)
+        let before = self.members.told;
+        self.members.tells(members, SETTLING, now).then_some(before)
+    }
+
+    /// Returns whether a number of members waits to be told.
+    pub(super) const fn has_news(&self) -> bool {
+        self.members.next.is_some()
     }
 
     /// Notes that operators were told the number of members.
@@ -158,12 +164,12 @@ mod tests {
             assert_eq!(notices.count(members, at(millis)), None);
         }
         assert_eq!(notices.changes_at(), Some(at(4_500)));
-        assert_eq!(notices.count(4, at(4_500)), Some(4));
+        assert_eq!(notices.count(4, at(4_500)), Some(0));
         assert_eq!((notices.count(4, at(9_000)), notices.changes_at()), (None, None));
         assert_eq!(notices.count(3, at(10_000)), None);
         assert_eq!(notices.count(4, at(11_000)), None, "one was counted late");
         assert_eq!(notices.count(3, at(12_000)), None);
-        assert_eq!(notices.count(3, at(13_500)), Some(3));
+        assert_eq!(notices.count(3, at(13_500)), Some(4));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use resile::time::Timer;
 use resile::upstream::{Resource, Shared};
 
 use super::census::Census;
+use super::departures::Departures;
 use super::holds::Holds;
 use super::job::Job;
 use super::learned::Own;
@@ -36,6 +37,7 @@ pub(super) struct Agent<'a, M: Timer> {
     /// The state of the exchanges without a lease.
     pub(super) presence: Mode,
     pub(super) census: Census,
+    pub(super) departures: Departures,
     pub(super) renewed_at: Option<Duration>,
     renews_every: Duration,
     /// True while the upstream has no calls. Then only the membership is renewed, and seldom.
@@ -117,6 +119,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             votes: Votes::default(),
             presence: Mode::new(),
             census: Census::new(),
+            departures: Departures::default(),
             renewed_at: None,
             renews_every: spread(RENEWAL, shared),
             rests: false,
@@ -202,7 +205,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             if self.has_quota() && !self.rests {
                 jobs.push(Job::Learn(self.reports(now)));
             }
-            if has_cooldown && self.subscribed != Some(generation) {
+            if self.subscribed != Some(generation) {
                 jobs.push(Job::Subscribe);
             }
         }
@@ -225,7 +228,9 @@ impl<'a, M: Timer> Agent<'a, M> {
             let (balance, waiting) = account(self.shared, lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
                 let (ask, surplus) = lease.ask(balance, waiting, members, now);
-                self.shared.adjust(lease.resource, surplus.saturating_neg());
+                if surplus != 0 {
+                    self.shared.adjust(lease.resource, surplus.saturating_neg());
+                }
                 let (key, scale) = (key.clone(), lease.scale);
                 jobs.push(Job::Lease { index, key, scale, ask, ttl: TTL });
             }

@@ -4,7 +4,10 @@ use std::time::Duration;
 use resile::fleet::State;
 use resile::time::Timer;
 
+use super::departures::{Departures, list, processes};
+use super::job::Answer;
 use super::notices::Partial;
+use super::round::Outcome;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
@@ -36,9 +39,13 @@ impl<M: Timer> Agent<'_, M> {
             tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
         }
         self.tell_outage(told, now);
-        if let Some(members) = self.notices.count(self.members, now) {
-            let words = processes(members);
-            tracing::info!(target: "resile", upstream, members, "fleet: shared by {words}");
+        let members = self.members;
+        if let Some(before) = self.notices.count(members, now) {
+            let words = self.departures.tell(members, before);
+            let before = Some(before).filter(|before| *before > 0);
+            tracing::info!(target: "resile", upstream, members, before, "fleet: shared by {words}");
+        } else if !self.notices.has_news() && told == state {
+            self.departures = Departures::default(); // as many have joined
         }
         let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
@@ -67,12 +74,15 @@ impl<M: Timer> Agent<'_, M> {
                     None => tracing::warn!(
                         target: "resile",
                         upstream,
+                        members,
                         "fleet: the store has never answered, so each process uses 1/{members} of \
                          the limit. Is the fleet larger? Raise `with_least_members`: {error}"
                     ),
                     Some(silence) => tracing::warn!(
                         target: "resile",
                         upstream,
+                        members,
+                        elapsed_ms = millis(silence),
                         "fleet: safe mode: no answer of the store for {silence:.1?}, known members: \
                          {members}: {error}"
                     ),
@@ -81,16 +91,36 @@ impl<M: Timer> Agent<'_, M> {
             (State::Shared, Some(since)) => {
                 self.silent_since = None;
                 let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
-                self.notices.told_members(self.members);
-                let members = processes(self.members);
+                let members = self.members;
+                self.notices.told_members(members);
+                self.departures = Departures::default();
+                let words = processes(members);
                 tracing::info!(
                     target: "resile",
                     upstream,
-                    "fleet: shared by {members} after {lasted:.1?} without an answer of the store"
+                    members,
+                    elapsed_ms = millis(lasted),
+                    "fleet: shared by {words} after {lasted:.1?} without an answer of the store"
                 );
             }
             _ => {}
         }
+    }
+
+    /// Logs that the member has left. `outcomes` are the answers to its last exchanges.
+    pub(super) fn tell_leave(&self, outcomes: &[Outcome]) {
+        let (upstream, member) = (self.shared.upstream().name(), name::of_id(self.id()));
+        let members = outcomes.iter().find_map(|(_, answer, _)| match answer {
+            Ok(Answer::Members(reply)) => u32::try_from(reply.members).ok(),
+            _ => None,
+        });
+        let words = match members {
+            Some(members) => {
+                format!("{} remain{}", processes(members), if members == 1 { "s" } else { "" })
+            }
+            None => "the store did not answer".to_owned(),
+        };
+        tracing::info!(target: "resile", upstream, member, members, "fleet: left, {words}");
     }
 
     /// Logs the votes of the breakers when they change. `is_open` is the own vote.
@@ -131,9 +161,11 @@ impl<M: Timer> Agent<'_, M> {
         let Some(breaker) = upstream.snapshot() else { return };
         let rest = breaker.retry_after.unwrap_or_default();
         if let Some(pause) = self.votes.prolonged(step, rest, now) {
+            let by = self.votes.failed_by().map(name::of_id);
+            let who = by.map_or_else(|| "another process".to_owned(), |by| format!("member {by}"));
             tracing::info!(
-                target: "resile", upstream = upstream.name(),
-                "fleet: breaker stays open for {pause:.1?}: the probe of another process failed"
+                target: "resile", upstream = upstream.name(), by, delay_ms = millis(pause),
+                "fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
             );
         }
     }
@@ -190,14 +222,11 @@ fn voters(ids: &[String], open: u64) -> String {
         return String::new();
     }
     let names: Vec<_> = ids.iter().map(|id| name::of_id(id)).collect();
-    let more = open.saturating_sub(u64::try_from(ids.len()).unwrap_or(u64::MAX));
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!(" ({}{more})", names.join(", "))
+    format!(" ({})", list(&names, open))
 }
 
-/// Names a number of members: "1 process", "3 processes".
-fn processes(members: u32) -> String {
-    format!("{members} process{}", if members == 1 { "" } else { "es" })
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

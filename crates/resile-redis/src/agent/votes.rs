@@ -26,10 +26,24 @@ pub(super) struct Votes {
     /// The time before which this process leaves the permission to others, because it made no use
     /// of it.
     yields_until: Duration,
-    /// True if operators know that the members are suspicious.
-    told: bool,
+    suspicion: Suspicion,
+    /// The id of the member whose probe failed, if that holds the breakers open.
+    failed_by: Option<String>,
     /// The end of the latest pause that operators know.
     told_until: Duration,
+}
+
+/// The suspicion of the members against the upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Suspicion {
+    /// Too few vote for "open".
+    #[default]
+    None,
+    /// It began while this breaker was open. When this breaker closes first, the votes of the others
+    /// are the end of one outage and not the begin of another one.
+    Quiet,
+    /// Operators know of it.
+    Told,
 }
 
 /// The time between two votes.
@@ -49,7 +63,7 @@ pub(super) enum Count {
     /// A vote is another one, or a member has come or gone.
     Changed,
     /// The votes now change when the breaker of this process opens, or they no longer do. They change
-    /// nothing for a breaker that is open.
+    /// nothing for a breaker that is open or has just closed.
     Decided,
 }
 
@@ -112,9 +126,15 @@ impl Votes {
         let tally = Tally { open, needed, members };
         let before = self.counted.replace((is_open, tally));
         let are_same = std::mem::replace(&mut self.open, ids) == self.open;
-        let told = self.is_suspect() && (self.told || !is_open);
+        let next = match self.suspicion {
+            _ if !self.is_suspect() => Suspicion::None,
+            Suspicion::None if is_open => Suspicion::Quiet,
+            Suspicion::None => Suspicion::Told,
+            before => before,
+        };
+        let has_been_told = std::mem::replace(&mut self.suspicion, next) == Suspicion::Told;
         match before {
-            _ if std::mem::replace(&mut self.told, told) != told => Count::Decided,
+            _ if has_been_told != (next == Suspicion::Told) => Count::Decided,
             Some(before) if before == (is_open, tally) && are_same => Count::Same,
             _ => Count::Changed,
         }
@@ -153,6 +173,11 @@ impl Votes {
         is_told.then(|| until.saturating_sub(now))
     }
 
+    /// Returns the id of the member whose failed probe holds the breakers open, if it is known.
+    pub(super) fn failed_by(&self) -> Option<&str> {
+        self.failed_by.as_deref()
+    }
+
     /// Notes who may probe, and whether a probe of any member passed.
     pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) {
         if self.may_probe && !reply.held && step == ProbeStep::Look {
@@ -160,6 +185,9 @@ impl Votes {
         }
         self.may_probe = reply.held;
         self.others_until = now + reply.remaining;
+        if self.failed_by != reply.failed_by {
+            self.failed_by.clone_from(&reply.failed_by);
+        }
         let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
         self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
     }
@@ -167,7 +195,8 @@ impl Votes {
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
-        self.told = false;
+        self.suspicion = Suspicion::None;
+        self.failed_by = None;
         self.open.clear();
         self.others_until = Duration::ZERO;
     }
@@ -187,7 +216,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
     const PERMITTED: ProbeReply =
-        ProbeReply { held: true, remaining: Duration::ZERO, passed: None };
+        ProbeReply { held: true, remaining: Duration::ZERO, passed: None, failed_by: None };
 
     fn breaker(state: State, trips: u32, rest: Duration) -> Snapshot {
         let breaker = resile::Upstream::new("probed").with_breaker(resile::Breaker::new());
@@ -213,9 +242,13 @@ mod tests {
         assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)), "its breaker is open");
         assert_eq!(count(true, 2, 5), (Count::Changed, false, Some(3)));
         assert_eq!(count(true, 3, 5), (Count::Changed, true, Some(3)));
-        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "it has closed");
+        assert_eq!(count(false, 3, 5), (Count::Changed, true, Some(3)), "it has closed first");
+        assert_eq!(count(false, 4, 5), (Count::Changed, true, Some(3)), "and the others follow");
+        assert_eq!(count(false, 2, 5), (Count::Changed, false, Some(3)));
+        assert_eq!(count(false, 3, 5), (Count::Decided, true, Some(3)), "another outage");
         assert_eq!(count(true, 4, 5), (Count::Changed, true, Some(3)));
-        assert_eq!(count(true, 2, 5), (Count::Decided, false, Some(3)));
+        assert_eq!(count(false, 4, 5), (Count::Changed, true, Some(3)), "operators know");
+        assert_eq!(count(false, 2, 5), (Count::Decided, false, Some(3)));
         votes.forget();
         assert_eq!((votes.tally(), votes.open()), (None, &[][..]));
         let ids = |ids: [&str; 2]| ids.map(ToOwned::to_owned).into();
@@ -237,7 +270,7 @@ mod tests {
         let failed = breaker(State::Open, 2, 4 * SECOND);
         assert_eq!(votes.probe(&failed, 2 * SECOND), Some((ProbeStep::Failed, 4 * SECOND)));
         let remaining = 4 * SECOND;
-        let reply = ProbeReply { held: false, remaining, passed: None };
+        let reply = ProbeReply { held: false, remaining, ..PERMITTED };
         votes.permit(ProbeStep::Failed, &reply, 2 * SECOND);
         assert_eq!(votes.probe(&failed, 3 * SECOND), Some((ProbeStep::Look, TTL)));
         assert_eq!(votes.advice(3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
@@ -247,7 +280,7 @@ mod tests {
     fn the_pause_of_another_process_is_told_once_and_the_own_one_never() {
         let mut votes = Votes::default();
         let mut told = |step, pause, rest, now| {
-            votes.permit(step, &ProbeReply { held: false, remaining: pause, passed: None }, now);
+            votes.permit(step, &ProbeReply { held: false, remaining: pause, ..PERMITTED }, now);
             votes.prolonged(step, rest, now)
         };
         let look = ProbeStep::Look;
@@ -268,7 +301,7 @@ mod tests {
     fn a_probe_that_passed_after_the_opening_lets_a_breaker_probe_once() {
         let mut votes = Votes::default();
         votes.probe(&breaker(State::Open, 1, 9 * SECOND), 2 * SECOND);
-        let passed = |ago| ProbeReply { held: false, remaining: Duration::ZERO, passed: Some(ago) };
+        let passed = |ago| ProbeReply { held: false, passed: Some(ago), ..PERMITTED };
         votes.permit(ProbeStep::Look, &passed(2 * SECOND), 3 * SECOND);
         assert_eq!(votes.advice(3 * SECOND), Advice::new(), "it passed before the opening");
         votes.permit(ProbeStep::Look, &passed(SECOND / 10), 4 * SECOND);

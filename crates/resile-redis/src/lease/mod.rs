@@ -50,6 +50,8 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     /// The pause that the last answer asks for.
     pause: Duration,
+    /// The time of the first of the latest answers that granted less than was wanted.
+    lacks_since: Option<Duration>,
     /// The time that an exchange takes, in seconds.
     lag: f64,
     /// The factor of the demand while calls wait.
@@ -71,6 +73,8 @@ pub(crate) struct Lease {
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest time between two exchanges while calls wait or units are held.
 const RENEWAL: Duration = Duration::from_secs(1);
+/// The time of a lack that operators are told.
+const LATE: Duration = Duration::from_millis(250);
 /// The time after which the units of a silent process come back to the fleet.
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// The demand that a lease covers, in seconds.
@@ -101,6 +105,7 @@ impl Lease {
             asked_at: None,
             answered_at: None,
             pause: INTERVAL,
+            lacks_since: None,
             lag: 0.0,
             boost: 1.0,
             floor,
@@ -288,10 +293,20 @@ impl Lease {
         self.level = Some(reply.level);
         self.held = reply.granted.saturating_sub(ask.spent);
         self.pause = reply.wait.unwrap_or(RENEWAL);
+        let lacks = self.held < ask.want;
+        self.lacks_since = lacks.then(|| self.lacks_since.unwrap_or(now));
         self.shared_until = None;
         let change = reply.granted.saturating_sub(self.granted);
         self.granted = reply.granted;
         change
+    }
+
+    /// Returns whether the fleet has no units for this process, as of the last answer: those for its first
+    /// call come late, or it has got less than it wants for a while. A group of calls empties the account of
+    /// a fleet below its limit too, but only for a moment.
+    pub(crate) fn is_short(&self, now: Duration) -> bool {
+        let lasts = |since: Duration| now.saturating_sub(since) >= LATE;
+        self.pause >= LATE || self.lacks_since.is_some_and(lasts)
     }
 
     /// Returns the units that this process may save in safe mode.

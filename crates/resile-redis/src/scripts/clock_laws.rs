@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn a_step_back_keeps_all_members(
-        requests in timed((id(), seconds(1..4)).prop_map(|(id, ttl)| MemberRequest { id, ttl })),
+        requests in timed((id(), seconds(1..4)).prop_map(|(id, ttl)| MemberRequest { id, ttl, channel: "channel" })),
     ) {
         both::<Fleet, _>(&requests, |reply, expected, step| {
             prop_assert_eq!(i128::try_from(reply.stepped.as_micros()).unwrap(), step);

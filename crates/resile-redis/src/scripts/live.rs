@@ -76,7 +76,7 @@ async fn each_script_runs_on_the_time_of_the_server() {
     let expected = HoldReply { remaining, elapsed, hint, grew: true, by };
     assert_eq!(reply, expected);
     for (id, members) in [("a", 1), ("b", 2), ("a", 2)] {
-        let request = MemberRequest { id, ttl: 10 * SECOND };
+        let request = MemberRequest { id, ttl: 10 * SECOND, channel: "channel" };
         let reply = run(&mut connection, "members", &request).await.unwrap();
         assert_eq!(reply, MemberReply { members, stepped });
     }
@@ -84,19 +84,25 @@ async fn each_script_runs_on_the_time_of_the_server() {
     assert_eq!(reply, VoteReply { members: 1, open: 1, ids: vec!["a".to_owned()] });
 
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Acquire)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: true, remaining: Duration::ZERO, passed: None });
+    assert_eq!(reply, ProbeReply { held: true, ..free() });
     for step in [ProbeStep::Acquire, ProbeStep::Release] {
         let reply = run(&mut connection, "probe", &probe("b", step)).await.unwrap();
         assert!(!reply.held && reply.remaining <= 10 * SECOND, "{reply:?}");
         assert!(reply.remaining > Duration::ZERO, "{reply:?}");
     }
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Release)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed: None });
+    assert_eq!(reply, free());
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Failed)).await.unwrap();
-    assert_eq!(reply, ProbeReply { held: false, remaining: 10 * SECOND, passed: None });
+    let failed_by = Some("a".to_owned());
+    assert_eq!(reply, ProbeReply { remaining: 10 * SECOND, failed_by, ..free() });
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Passed)).await.unwrap();
     let passed = Some(Duration::ZERO);
-    assert_eq!(reply, ProbeReply { held: false, remaining: Duration::ZERO, passed });
+    assert_eq!(reply, ProbeReply { passed, ..free() });
+}
+
+/// Nobody holds the lease, and all may probe.
+const fn free() -> ProbeReply {
+    ProbeReply { held: false, remaining: Duration::ZERO, passed: None, failed_by: None }
 }
 
 #[tokio::test]
@@ -131,7 +137,7 @@ async fn a_key_of_another_type_is_an_error_and_stays() {
     let () = cmd("RPUSH").arg("list").arg("mine").query_async(&mut connection).await.unwrap();
     refused(&mut connection, &lease("a")).await;
     refused(&mut connection, &hold(SECOND)).await;
-    refused(&mut connection, &MemberRequest { id: "a", ttl: SECOND }).await;
+    refused(&mut connection, &MemberRequest { id: "a", ttl: SECOND, channel: "channel" }).await;
     refused(&mut connection, &vote()).await;
     refused(&mut connection, &probe("a", ProbeStep::Acquire)).await;
     let mine: Vec<String> =
@@ -289,7 +295,7 @@ proptest! {
         checks_all::<VoteRequest<'_>>(&reply, |n, texts| {
             n.len() == 2 && n[1] >= 0 && n[0] >= n[1] && i64::try_from(texts) == Ok(n[1].min(8))
         });
-        checks::<ProbeRequest<'_>>(&reply, 0, |n| {
+        checks::<ProbeRequest<'_>>(&reply, 1, |n| {
             n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
         });
     }
@@ -298,7 +304,7 @@ proptest! {
     #[test]
     fn a_short_time_is_not_0(nanos in 1_u64..3_000_000) {
         let time = Duration::from_nanos(nanos);
-        let args = MemberRequest { id: "a", ttl: time }.args();
+        let args = MemberRequest { id: "a", ttl: time, channel: "channel" }.args();
         prop_assert_eq!(args[1].parse::<u64>().unwrap(), nanos.div_ceil(1_000));
         let args = ProbeRequest { id: "a", ttl: time, step: ProbeStep::Acquire }.args();
         prop_assert_eq!(args[1].parse::<u64>().unwrap(), nanos.div_ceil(1_000_000));

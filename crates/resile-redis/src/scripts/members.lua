@@ -2,8 +2,9 @@
 --
 -- KEYS: a sorted set. `m:<id>` has the expiry of a member as its score, `t` the last time, and `d`
 -- the distance of the time from the clock.
--- ARGV: id, ttl (us, 0 to leave).
--- Reply: the members alive, this one included, and the step by which the clock ran back (us).
+-- ARGV: id, ttl (us, 0 to leave), channel.
+-- Reply: the members alive, this one included, and the step by which the clock ran back (us). A
+-- member that leaves is published to the channel as "left alive id".
 --
 -- The ttl is at most 2^51 us and `now` is below 2^52 until the year 2112, so their sum is exact.
 local function text(n)
@@ -17,10 +18,11 @@ local distance = tonumber(redis.call('ZSCORE', key, 'd') or 0)
 local now, offset, stepped = steady(before, distance)
 
 redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t` and `d`, see below
+local has_left = 0
 if ttl > 0 then
     redis.call('ZADD', key, text(now + ttl), mine)
 else
-    redis.call('ZREM', key, mine)
+    has_left = redis.call('ZREM', key, mine)
 end
 local alive = redis.call('ZCARD', key)
 redis.call('ZADD', key, text(now), 't')
@@ -30,4 +32,7 @@ end
 
 local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
 redis.call('PEXPIRE', key, text(math.ceil((tonumber(last) - now) / 1000) + 10000))
+if has_left == 1 then
+    redis.call('PUBLISH', ARGV[3], 'left ' .. text(alive) .. ' ' .. ARGV[1])
+end
 return { alive, stepped }

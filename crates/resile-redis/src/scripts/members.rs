@@ -12,6 +12,8 @@ pub(crate) struct MemberRequest<'a> {
     pub(crate) id: &'a str,
     /// The time after which a silent member no longer counts. 0 leaves.
     pub(crate) ttl: Duration,
+    /// The channel on which a member that leaves is published.
+    pub(crate) channel: &'a str,
 }
 
 /// The size of the fleet.
@@ -34,7 +36,7 @@ impl Request for MemberRequest<'_> {
     }
 
     fn args(&self) -> Vec<String> {
-        vec![self.id.to_owned(), micros(self.ttl)]
+        vec![self.id.to_owned(), micros(self.ttl), self.channel.to_owned()]
     }
 
     fn parse(reply: &Value) -> Result<MemberReply, ScriptError> {
@@ -43,5 +45,23 @@ impl Request for MemberRequest<'_> {
             Some(MemberReply { members: members.try_into().ok()?, stepped: from_micros(stepped)? })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
+    }
+}
+
+/// A member that has left, as it is published to all members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaveNotice<'a> {
+    /// The member that has left.
+    pub(crate) id: &'a str,
+    /// The members alive after it.
+    pub(crate) members: u32,
+}
+
+impl<'a> LeaveNotice<'a> {
+    /// Parses a message of the channel. Returns `None` for a message of another form. The message of a
+    /// hold begins with an id, which is never this word.
+    pub(crate) fn parse(message: &'a str) -> Option<Self> {
+        let (members, id) = message.strip_prefix("left ")?.split_once(' ')?;
+        Some(Self { id, members: members.parse().ok()? })
     }
 }

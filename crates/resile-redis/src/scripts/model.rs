@@ -235,6 +235,7 @@ struct Permission {
     /// The end of the pause after a failed probe.
     closed: i128,
     passed: Option<i128>,
+    failed_by: Option<String>,
 }
 
 impl Model<ProbeRequest<'_>> for Probe {
@@ -246,6 +247,7 @@ impl Model<ProbeRequest<'_>> for Probe {
         let ttl = i128::try_from(request.ttl.as_nanos().div_ceil(1_000_000)).unwrap();
         let ttl = ttl.min(1 << 41) * 1_000;
         next.holder = next.holder.filter(|_| next.expiry > now);
+        next.failed_by = next.failed_by.filter(|_| next.closed > now);
         next.passed = next.passed.filter(|at| at + 10 * SECOND > now);
         let is_mine = next.holder.as_deref() == Some(request.id);
         let is_free = is_mine || next.holder.is_none();
@@ -253,9 +255,14 @@ impl Model<ProbeRequest<'_>> for Probe {
         match request.step {
             ProbeStep::Passed => {
                 (next.holder, next.closed, next.passed) = (None, 0, Some(now));
+                next.failed_by = None;
             }
             ProbeStep::Failed => {
-                (next.closed, next.passed) = (next.closed.max(now + ttl), None);
+                if now + ttl > next.closed {
+                    next.closed = now + ttl;
+                    next.failed_by = (ttl > 0).then(|| request.id.to_owned());
+                }
+                next.passed = None;
                 next.holder = next.holder.filter(|_| !is_mine);
             }
             ProbeStep::Acquire if ttl > 0 => {
@@ -276,17 +283,25 @@ impl Model<ProbeRequest<'_>> for Probe {
         let others = next.holder.as_ref().filter(|_| !held).map_or(0, |_| next.expiry - now);
         let rest = ceil((next.closed - now).max(others).max(0), 1_000);
         let passed = next.passed.map(|at| (now - at) / 1_000);
+        let failed_by = next.failed_by.clone();
         self.0 = (is_known || is_told).then_some(next);
         let millis = |millis: i128| Duration::from_millis(millis.try_into().unwrap());
-        ProbeReply { held, remaining: millis(rest), passed: passed.map(millis) }
+        ProbeReply { held, remaining: millis(rest), passed: passed.map(millis), failed_by }
     }
 
     fn stored(&self) -> Stored {
         let text = |permission: &Permission| {
-            let Permission { time: Time { now, offset }, holder, expiry, closed, passed } =
-                permission;
+            let Permission {
+                time: Time { now, offset },
+                holder,
+                expiry,
+                closed,
+                passed,
+                failed_by,
+            } = permission;
             let (passed, holder) = (passed.unwrap_or(-1), holder.as_deref().unwrap_or_default());
-            (String::new(), format!("{now} {expiry} {closed} {passed} {offset} {holder}"))
+            let line = failed_by.as_ref().map_or_else(String::new, |by| format!("\n{by}"));
+            (String::new(), format!("{now} {expiry} {closed} {passed} {offset} {holder}{line}"))
         };
         self.0.iter().map(text).collect()
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use redis::{Script, Value};
 
-use super::{Request, ScriptError, build, flag, garbage, integers, rounded_up};
+use super::{Request, ScriptError, build, flag, garbage, integers_and_texts, rounded_up};
 
 /// Acquires, renews or releases the lease of the probe, or tells its result. See `probe.lua`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum ProbeStep {
 }
 
 /// The lease of the probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProbeReply {
     /// True if the member that asks holds the lease.
     pub(crate) held: bool,
@@ -40,6 +40,8 @@ pub(crate) struct ProbeReply {
     pub(crate) remaining: Duration,
     /// The time since a probe of any member passed, if none has failed since.
     pub(crate) passed: Option<Duration>,
+    /// The member whose probe failed, while nobody may probe because of that.
+    pub(crate) failed_by: Option<String>,
 }
 
 impl Request for ProbeRequest<'_> {
@@ -65,10 +67,12 @@ impl Request for ProbeRequest<'_> {
 
     fn parse(reply: &Value) -> Result<ProbeReply, ScriptError> {
         let parsed = || {
-            let [held, remaining, passed] = integers(reply)?;
+            let ([held, remaining, passed], texts) = integers_and_texts(reply)?;
+            let [failed_by] = <[String; 1]>::try_from(texts).ok()?;
             let millis = |millis: i64| Some(Duration::from_millis(millis.try_into().ok()?));
             let passed = if passed == -1 { None } else { Some(millis(passed)?) };
-            Some(ProbeReply { held: flag(held)?, remaining: millis(remaining)?, passed })
+            let failed_by = Some(failed_by).filter(|by| !by.is_empty());
+            Some(ProbeReply { held: flag(held)?, remaining: millis(remaining)?, passed, failed_by })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

@@ -179,6 +179,10 @@ fn vote(
         .prop_map(|(id, calls, failures, open, ttl)| VoteRequest { id, calls, failures, open, ttl })
 }
 
+fn member((id, ttl): (&'static str, Duration)) -> MemberRequest<'static> {
+    MemberRequest { id, ttl, channel: "channel" }
+}
+
 fn probe(ttl: impl Strategy<Value = Duration>) -> impl Strategy<Value = ProbeRequest<'static>> {
     let step = prop_oneof![
         4 => Just(ProbeStep::Acquire),
@@ -284,8 +288,7 @@ fn a_hold_is_that_of_the_model() {
 
 #[test]
 fn a_fleet_is_that_of_the_model() {
-    let request =
-        |ttl: BoxedStrategy<Duration>| (id(), ttl).prop_map(|(id, ttl)| MemberRequest { id, ttl });
+    let request = |ttl: BoxedStrategy<Duration>| (id(), ttl).prop_map(member);
     compare::<MemberRequest<'_>, Fleet>(timed(20, 1, request(micros_up_to(60).boxed())));
     compare::<MemberRequest<'_>, Fleet>(extreme_times(request(extreme_duration().boxed())));
 }

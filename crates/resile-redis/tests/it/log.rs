@@ -114,6 +114,7 @@ async fn a_server_at_the_edge_fills_no_log() {
     assert_eq!(outage.len(), 1, "{outage:?}");
     assert!(outage[0].contains("fleet: safe mode: no answer of the store for "), "{outage:?}");
     assert!(outage[0].contains("known members: 1: no answer within "), "{outage:?}");
+    assert!(outage[0].contains("members=1 elapsed_ms="), "{outage:?}");
     proxy.set(Way::Pass);
     let is_over = || !lines.with("without an answer").is_empty();
     until("the end", is_over, || format!("{:?}", lines.with("fleet"))).await;
@@ -128,12 +129,18 @@ async fn a_server_at_the_edge_fills_no_log() {
 async fn a_start_without_a_server_tells_the_number_that_divides_the_limit() {
     let Some(mut server) = Server::start(&[]) else { return };
     server.kill();
-    let (lines, _guard) = capture();
+    let (lines, _guard) = capture_at(Level::DEBUG);
     let fleet = Fleet::new(&server.url()).unwrap().with_least_members(8);
     let mate = Mate::join(&fleet, limited(100, 10));
     mate.becomes(State::Safe).await;
     let told = || !lines.with("uses 1/8 of the limit").is_empty();
     until("the warning", told, || format!("{:?}", lines.with(""))).await;
+    assert!(lines.with("uses 1/8")[0].contains("members=8"), "{:?}", lines.with("uses 1/8"));
+    for exchange in ["requests", "members", "messages"] {
+        let failed = lines.with(&format!("fleet: an exchange failed ({exchange}): no connection"));
+        let field = format!("exchange=\"{exchange}\"");
+        assert!(failed.iter().any(|line| line.contains(&field)), "{:?}", lines.with("failed"));
+    }
 }
 
 #[tokio::test]

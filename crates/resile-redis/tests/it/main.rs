@@ -14,6 +14,7 @@ mod chaos;
 mod clock;
 mod cluster;
 mod cooldown;
+mod departures;
 mod fair;
 mod faults;
 #[cfg(feature = "metrics")]

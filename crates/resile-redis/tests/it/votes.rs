@@ -200,3 +200,59 @@ async fn each_vote_is_told_and_the_decision_at_info() {
     until("the end", || tell(over, 2), words).await;
     assert_eq!(told(over).len(), 2, "{}", words());
 }
+
+/// All breakers open together and close one after another. Who is first hears of the votes of the
+/// others, which are those of the same outage.
+#[tokio::test]
+async fn the_end_of_an_outage_is_not_told_as_another_one() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::DEBUG);
+    let open = Backoff::fixed(Duration::from_millis(1_500));
+    let crew = crew(&server, || Breaker::new().with_consecutive(2).with_open_time(open)).await;
+    let words = || format!("{:?}", lines.with("votes for open"));
+    for mate in &crew {
+        fail(mate, 2);
+    }
+    until("all votes", || lines.with("5 of 5").len() >= MEMBERS, words).await;
+    for mate in &crew {
+        let closes = || {
+            if let Ok(admission) = mate.upstream.try_admit() {
+                admission.succeeded();
+            }
+            state(mate) == State::Closed
+        };
+        until("a closed breaker", closes, words).await;
+        sleep(Duration::from_millis(600)).await;
+    }
+    until("no votes", || lines.with("votes for open: 0 of").len() >= MEMBERS, words).await;
+    let after = |line: &String| line.contains("vote=\"closed\"") && line.contains("votes=4 ");
+    assert!(lines.with("votes for open").iter().any(after), "{}", words());
+    let loud: Vec<_> = lines
+        .with("votes for open")
+        .into_iter()
+        .filter(|line| !line.starts_with("DEBUG "))
+        .collect();
+    assert_eq!(loud, [""; 0]);
+}
+
+/// The others have no calls, so one member probes for all of them.
+#[tokio::test]
+async fn the_process_whose_probe_failed_is_named() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let open = Backoff::fixed(Duration::from_millis(4_500));
+    let crew = crew(&server, || Breaker::new().with_consecutive(2).with_open_time(open)).await;
+    for mate in &crew {
+        fail(mate, 2);
+    }
+    let told = || lines.with("fleet: breaker stays open for ");
+    let has_failed = || {
+        fail(&crew[2], 1);
+        told().len() >= MEMBERS - 1
+    };
+    until("a probe that failed", has_failed, || format!("{:?}", lines.with(""))).await;
+    for line in told() {
+        assert!(line.contains(": the probe of member web-2 failed"), "{line}");
+        assert!(line.contains("upstream=\"voted\" by=\"web-2\" delay_ms="), "{line}");
+    }
+}

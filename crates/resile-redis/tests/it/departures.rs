@@ -1,0 +1,102 @@
+//! What operators see of members that leave, and of members that die.
+
+use std::time::Duration;
+
+use resile_redis::Fleet;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
+
+use crate::crew::{Mate, all_share, limited, until};
+use crate::log::capture_at;
+use crate::server::Server;
+
+fn join(server: &Server, name: &str) -> Mate {
+    let fleet = Fleet::new(&server.url()).unwrap().with_member_name(name);
+    Mate::join(&fleet, limited(100, 10))
+}
+
+#[tokio::test]
+async fn a_member_that_leaves_is_named_and_one_that_dies_is_counted() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let crew = ["web-1", "web-2", "web-3"].map(|name| join(&server, name));
+    let doomed = Runtime::new().unwrap();
+    {
+        let _entered = doomed.enter();
+        join(&server, "web-4");
+    }
+    let told = |text: &str| lines.with(text);
+    let words = || format!("{:?}", told("fleet"));
+    let members = |number: usize| {
+        crew[..2].iter().all(|mate| mate.upstream.fleet().unwrap().members as usize == number)
+    };
+    until("all members", || told("fleet: shared by 4 processes").len() >= 3, words).await;
+
+    crew[2].member.leave().await;
+    let left = "INFO message=fleet: left, 3 processes remain upstream=\"shared\" \
+                member=\"web-3\" members=3";
+    assert_eq!(told("fleet: left"), [left]);
+    let snapshot = crew[2].member.snapshot();
+    assert!(!snapshot.is_joined && snapshot.leases.is_empty(), "{snapshot:?}");
+    let began = Instant::now();
+    until("the smaller number", || members(3), words).await;
+    let line = "fleet: shared by 3 processes, 4 before: web-3 left";
+    until("the line", || told(line).len() >= 2, words).await;
+    let took = began.elapsed();
+    println!("a leave was told after {took:.1?}");
+    assert!(took < Duration::from_millis(2_500), "as a join: {took:?}");
+    assert!(told(line)[0].contains("members=3 before=4"), "{}", words());
+
+    doomed.shutdown_background(); // nobody hears of it
+    let began = Instant::now();
+    let line = "fleet: shared by 2 processes, 3 before: 1 stopped reporting";
+    until("the line", || told(line).len() >= 2, words).await;
+    println!("a death was told after {:.1?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(8_500), "{:?}", began.elapsed());
+}
+
+/// A message is lost if nobody listens, but the server counts the members too.
+#[tokio::test]
+async fn a_member_that_leaves_an_absent_server_says_so() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let mate = join(&server, "web-1");
+    all_share(std::slice::from_ref(&mate)).await;
+    server.kill();
+    mate.member.leave().await;
+    let told = lines.with("fleet: left");
+    assert!(told.len() == 1 && told[0].contains("left, the store did not answer"), "{told:?}");
+}
+
+/// Calls come in small groups, so the lease of a member is too small now and then, while the fleet has
+/// units.
+#[tokio::test]
+async fn a_fleet_below_its_limit_has_no_quota_that_is_used_up() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let upstream = || limited(100, 25);
+    let crew: Vec<_> =
+        (0..3).map(|_| Mate::join(&Fleet::new(&server.url()).unwrap(), upstream())).collect();
+    all_share(&crew).await;
+    sleep(Duration::from_millis(2_100)).await; // their shares are known
+    let mut waits = 0;
+    for round in 0..12 {
+        for mate in &crew {
+            let calls = (0..if round % 3 == 0 { 5 } else { 1 }).map(|_| async {
+                let began = Instant::now();
+                mate.upstream.admit(resile::Never).await.unwrap().succeeded();
+                began.elapsed()
+            });
+            let took = futures_util::future::join_all(calls).await;
+            waits += took.iter().filter(|took| **took > Duration::from_millis(1)).count();
+            sleep(Duration::from_millis(90)).await;
+        }
+    }
+    println!("{waits} calls waited for an exchange");
+    assert_eq!(lines.with("used up"), [""; 0]);
+    // More than the limit is a strain.
+    let all = crew.iter().flat_map(|mate| (0..60).map(|_| mate.upstream.admit(resile::Never)));
+    let all = all.map(async |admission| admission.await.unwrap().succeeded());
+    futures_util::future::join_all(all).await;
+    assert_eq!(lines.with("quota used up").len(), 3, "{:?}", lines.with(""));
+}
