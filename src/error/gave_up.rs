@@ -188,7 +188,13 @@ impl<E> GaveUp<E> {
     /// Nobody knows the outcome of such a call, so ask the upstream for it before you go on: by the
     /// number of the booking, or by the key of the row. Look to know it and not to send the request
     /// again, because the upstream may still execute the first one after your look. A repetition is safe
-    /// only with an idempotency key. The value depends on the classifier:
+    /// only with an idempotency key.
+    ///
+    /// `false` does not mean that nothing happened, but that the same call may be made again. After a
+    /// cut a request with a key may still be executed later. So the answer to a caller of your own is "not
+    /// known yet, ask again with the same key" and not "failed".
+    ///
+    /// The value depends on the classifier:
     ///
     /// | last attempt | in doubt |
     /// |---|---|
