@@ -32,6 +32,27 @@ impl RetryPolicy {
     /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. A database transaction is
     /// repeated from its beginning, with its reads.
     ///
+    /// # Many writers of one row
+    ///
+    /// Ten attempts are enough for few writers. Here tasks write one row again and again without a pause,
+    /// each transaction takes 3 ms, and all that overlap with a commit fail:
+    ///
+    /// | tasks | transactions that give up | attempts that suffice for all |
+    /// |---|---|---|
+    /// | 2 | none | 8 |
+    /// | 5 | 1.0 % | 18 |
+    /// | 10 | 2.7 % | 34 |
+    /// | 20 | 5.5 % | 70 |
+    /// | 50 | 13.7 % | 155 |
+    /// | 100 | 24.9 % | 310 |
+    ///
+    /// Longer transactions need more. So with many writers set the attempts high and let the total timeout
+    /// be the limit. The unluckiest transaction still waits until the load ends, because those that have
+    /// just begun have shorter delays. If the load never ends, let the writers wait for one another instead,
+    /// as an `UPDATE` under `READ COMMITTED` does.
+    ///
+    /// # Budget
+    ///
     /// Begin without a [budget](crate::Budget): the ten attempts are the limit, and a pool of
     /// connections limits the work in flight. A budget counts these retries like all others, because
     /// each is load on the database and may collide again. Its capacity pays for a burst: with a pool of

@@ -72,6 +72,67 @@ async fn contention_opens_no_breaker() {
     assert_eq!(upstream.state(), Some(State::Closed));
 }
 
+/// What tasks need that write the same row again and again.
+#[derive(Debug, PartialEq, Eq)]
+struct Needs {
+    /// Transactions that gave up, in per mille.
+    failed: usize,
+    /// The most attempts of a transaction.
+    attempts: u32,
+    /// The longest transaction, in milliseconds.
+    longest: u128,
+}
+
+async fn writers(tasks: u32, attempts: u32) -> Needs {
+    const ROUNDS: usize = 100;
+    let upstream = Upstream::new("database").with_seed(1).with_observer(&());
+    let policy = RetryPolicy::contention().with_attempts(attempts);
+    let policy = policy.with_classifier(|_: &&str| CONFLICT);
+    let (version, needs) =
+        (Cell::new(0_u32), RefCell::new(Needs { failed: 0, attempts: 0, longest: 0 }));
+    let write = async |attempt: Attempt| {
+        let read = version.get();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        let mut needs = needs.borrow_mut();
+        needs.attempts = needs.attempts.max(attempt.number());
+        if version.get() != read {
+            return Err("40001");
+        }
+        version.set(read + 1);
+        Ok(())
+    };
+    let task = async |_| {
+        for _ in 0..ROUNDS {
+            let began = Instant::now();
+            let done = retry(&write, &policy, Never).on(&upstream).await;
+            let mut needs = needs.borrow_mut();
+            needs.failed += usize::from(done.is_err());
+            needs.longest = needs.longest.max(began.elapsed().as_millis());
+        }
+    };
+    let all = ROUNDS * futures_util::future::join_all((0..tasks).map(task)).await.len();
+    let needs = needs.into_inner();
+    Needs { failed: 1000 * needs.failed / all, ..needs }
+}
+
+/// The table of `RetryPolicy::contention`. The unluckiest transaction lasts nearly as long as the load.
+#[tokio::test(start_paused = true)]
+async fn more_writers_need_more_attempts() {
+    let table = [
+        (2, 0, 8, 408),
+        (5, 10, 18, 1420),
+        (10, 27, 34, 2954),
+        (20, 55, 70, 6076),
+        (50, 137, 155, 15_217),
+        (100, 249, 310, 30_155),
+    ];
+    for (tasks, failed, attempts, longest) in table {
+        assert_eq!(writers(tasks, 10).await.failed, failed, "{tasks}");
+        let all = Needs { failed: 0, attempts, longest };
+        assert_eq!(writers(tasks, u32::MAX).await, all, "{tasks}");
+    }
+}
+
 /// Each transaction collides twice before it commits. A capacity pays for the first ones only, whereas
 /// the deposit of two retries pays for all. Without successes both end with the capacity.
 #[tokio::test(start_paused = true)]
