@@ -82,13 +82,15 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The README shows the program that a test runs against PostgreSQL.
+/// The README shows the programs that tests run against PostgreSQL.
 #[test]
-fn the_recipe_is_the_program_of_its_test() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sql/recipe.rs");
-    if !file.exists() {
+fn the_recipes_are_the_programs_of_their_tests() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/sql");
+    if !folder.exists() {
         return;
     }
-    let recipe = fs::read_to_string(file).unwrap().replace("pub(crate) ", "");
-    assert!(include_str!("../../README.md").contains(&recipe), "{recipe}");
+    for name in ["recipe.rs", "sale.rs"] {
+        let recipe = fs::read_to_string(folder.join(name)).unwrap().replace("pub(crate) ", "");
+        assert!(include_str!("../../README.md").contains(&recipe), "{recipe}");
+    }
 }

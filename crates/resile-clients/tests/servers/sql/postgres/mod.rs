@@ -4,6 +4,7 @@ mod collisions;
 mod cuts;
 mod faults;
 mod limits;
+mod sale;
 mod session;
 mod standby;
 mod whole;

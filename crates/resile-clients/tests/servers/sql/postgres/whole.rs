@@ -4,25 +4,26 @@ use std::time::Duration;
 
 use resile::StopReason;
 use server::Server;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use tokio::task::JoinSet;
 
-use super::{Admin, Postgres, alone, options, shared};
+use super::{Admin, Postgres, alone, options};
 use crate::row::within;
 use crate::sql::recipe::{Transfer, amount, open, transfer};
 
+const TASKS: usize = 20;
 const ROUNDS: i64 = 5;
 
-const TABLES: &str = "DROP TABLE IF EXISTS account, transfer;
-    CREATE TABLE account (id int PRIMARY KEY, amount bigint NOT NULL);
+const TABLES: &str = "CREATE TABLE account (id int PRIMARY KEY, amount bigint NOT NULL);
     CREATE TABLE transfer (id text PRIMARY KEY);
     INSERT INTO account VALUES (1, 1000), (2, 1000)";
 
 /// Longer than the attempt timeout of the program.
-const LONG: Duration = Duration::from_millis(6500);
+const LONG: Duration = Duration::from_millis(7500);
 
 /// Starts a server with both accounts.
-async fn bank() -> (Server<Postgres>, Admin) {
-    let server = alone(&[]);
+async fn bank(settings: &'static [&'static str]) -> (Server<Postgres>, Admin) {
+    let server = alone(settings);
     let mut admin = Admin::new(&server).await;
     admin.run(TABLES).await;
     (server, admin)
@@ -38,28 +39,55 @@ const fn to_one(id: &str, amount: i64) -> Transfer<'_> {
     Transfer { id, from: 2, to: 1, amount }
 }
 
-/// One task moves an amount from 1 to 2, and the other one from 2 to 1. Each locks its first row, so they
-/// run into a deadlock.
+/// Twenty tasks make transfers between two accounts in both directions, with the settings of a new server.
+/// All lock in one order, so no deadlock comes about, and each transfer only waits for its turn.
 #[tokio::test]
-async fn two_tasks_that_deadlock_both_commit() {
+async fn transfers_in_both_directions_do_not_deadlock() {
     within(async {
-        let server = shared();
-        Admin::new(&server).await.run(TABLES).await;
-        let pool = PgPoolOptions::new().max_connections(2).connect_with(options(&server));
-        let bank = pool.await.unwrap();
-        let has_collided = || server.place().log().contains("in relation \"account\"");
-        let mut rounds = 0;
-        // Without a deadlock this test would show nothing.
-        while rounds < ROUNDS || !has_collided() {
-            let ids = [format!("{rounds} there"), format!("{rounds} back")];
-            let both = (to_two(&ids[0], 7), to_one(&ids[1], 3));
-            let (one, two) = tokio::join!(transfer(&bank, &both.0), transfer(&bank, &both.1));
-            one.unwrap();
-            two.unwrap();
-            rounds += 1;
+        let (server, _admin) = bank(&["deadlock_timeout=1s"]).await;
+        let bank = open(options(&server));
+        let mut tasks = JoinSet::new();
+        for task in 0..TASKS {
+            let bank = bank.clone();
+            tasks.spawn(async move {
+                for round in 0..ROUNDS {
+                    let id = format!("{task} {round}");
+                    let call = if task % 4 == 0 { to_one(&id, 3) } else { to_two(&id, 7) };
+                    transfer(&bank, &call).await.unwrap();
+                }
+            });
         }
-        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 4 * rounds);
-        assert_eq!(amount(&bank, 2).await.unwrap(), 1000 + 4 * rounds);
+        tasks.join_all().await;
+        let moved = ROUNDS * (15 * 7 - 5 * 3);
+        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - moved);
+        assert_eq!(amount(&bank, 2).await.unwrap(), 1000 + moved);
+        assert!(!server.place().log().contains("deadlock detected"));
+    })
+    .await;
+}
+
+/// Another program locks in the other order. The server finds the deadlock before the transfer stops
+/// waiting for its lock, so one of both is rolled back and the other one commits.
+#[tokio::test]
+async fn a_deadlock_with_another_program_is_made_again() {
+    within(async {
+        let (server, mut admin) = bank(&["deadlock_timeout=1s"]).await;
+        let mut other = Admin::new(&server).await;
+        // The session that looks for the deadlock first is rolled back.
+        other.run("SET deadlock_timeout = '60s'").await;
+        other.run("BEGIN; UPDATE account SET amount = amount WHERE id = 2").await;
+        let bank = open(options(&server));
+        let collide = async {
+            admin.until_seen("wait_event_type = 'Lock'").await;
+            other.run("UPDATE account SET amount = amount WHERE id = 1").await;
+            other.run("COMMIT").await;
+        };
+        let call = to_two("a", 7);
+        let (done, ()) = tokio::join!(transfer(&bank, &call), collide);
+        done.unwrap();
+        let log = server.place().log();
+        assert!(log.contains("deadlock detected") && !log.contains("lock timeout"), "{log}");
+        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 7);
     })
     .await;
 }
@@ -68,7 +96,7 @@ async fn two_tasks_that_deadlock_both_commit() {
 #[tokio::test]
 async fn a_wait_for_a_connection_or_a_lock_is_made_again() {
     within(async {
-        let (server, mut other) = bank().await;
+        let (server, mut other) = bank(&[]).await;
         let used_up = open(options(&server));
         let mut held = Vec::new();
         for _ in 0..10 {
@@ -96,7 +124,7 @@ async fn a_wait_for_a_connection_or_a_lock_is_made_again() {
 #[tokio::test]
 async fn a_call_that_only_waited_for_the_pool_is_not_in_doubt() {
     within(async {
-        let (server, _admin) = bank().await;
+        let (server, _admin) = bank(&[]).await;
         let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options(&server));
         let held = pool.acquire().await.unwrap();
         let gave_up = transfer(&pool, &to_two("a", 7)).await.unwrap_err();
@@ -111,7 +139,7 @@ async fn a_call_that_only_waited_for_the_pool_is_not_in_doubt() {
 #[tokio::test]
 async fn a_session_that_is_ended_before_the_commit_is_made_again() {
     within(async {
-        let (server, mut admin) = bank().await;
+        let (server, mut admin) = bank(&[]).await;
         let mut other = Admin::new(&server).await;
         other.run("BEGIN; UPDATE account SET amount = amount WHERE id = 1").await;
         let bank = open(options(&server));
@@ -131,21 +159,30 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
     .await;
 }
 
-/// A trigger at `COMMIT` that takes longer than the attempt may.
-const SLOW_COMMIT: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        PERFORM pg_sleep(8);
-        RETURN NULL;
-    END $$;
-    CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON transfer DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION slow()";
+/// Returns a trigger at `COMMIT` that takes longer than the attempt may.
+fn slow_commit(seconds: u32) -> String {
+    format!(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_sleep({seconds});
+            RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON transfer DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION slow()"
+    )
+}
+
+/// Opens a pool as the program does, but the server ends no statement.
+fn patient(server: &Server<Postgres>) -> PgPool {
+    PgPoolOptions::new().connect_lazy_with(options(server).options([("lock_timeout", "1500ms")]))
+}
 
 /// The attempt is cut during its `COMMIT`, which goes on. Meanwhile the table says that nothing was done.
 #[tokio::test]
 async fn a_commit_that_is_cut_is_not_made_twice() {
     within(async {
-        let (server, mut admin) = bank().await;
-        admin.run(SLOW_COMMIT).await;
-        let bank = open(options(&server));
+        let (server, mut admin) = bank(&[]).await;
+        admin.run(&slow_commit(9)).await;
+        let bank = patient(&server);
         let look = async {
             tokio::time::sleep(LONG).await;
             admin.one("SELECT count(*) FROM transfer").await
@@ -158,6 +195,50 @@ async fn a_commit_that_is_cut_is_not_made_twice() {
         transfer(&bank, &call).await.unwrap();
         assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 7);
         assert_eq!(admin.one("SELECT count(*) FROM transfer").await, 1);
+    })
+    .await;
+}
+
+/// The `COMMIT` lasts longer than the call. The call has failed and is not in doubt, because it may be made
+/// again. But its transfer is made all the same.
+#[tokio::test]
+async fn a_transfer_may_be_made_after_its_call_gave_up() {
+    within(async {
+        let (server, mut admin) = bank(&[]).await;
+        admin.run(&slow_commit(17)).await;
+        let bank = patient(&server);
+        let call = to_two("a", 7);
+        let gave_up = transfer(&bank, &call).await.unwrap_err();
+        assert!(!gave_up.is_in_doubt(), "{gave_up}");
+        let count = "SELECT count(*) FROM transfer";
+        assert_eq!(admin.one(count).await, 0);
+        transfer(&bank, &call).await.unwrap();
+        assert_eq!(admin.one(count).await, 1);
+        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 7);
+    })
+    .await;
+}
+
+/// The server does not stop a statement when its client goes away. Its own timeout does.
+#[tokio::test]
+async fn no_statement_is_left_after_its_attempt() {
+    within(async {
+        let (server, mut admin) = bank(&[]).await;
+        admin.run("ALTER TABLE account RENAME TO stored").await;
+        let slow = "CREATE VIEW account AS SELECT stored.* FROM stored, pg_sleep(60)";
+        admin.run(slow).await;
+        let bank = open(options(&server));
+        let cut = tokio::time::timeout(Duration::from_secs(1), amount(&bank, 1)).await;
+        assert!(cut.is_err());
+        let runs = "state = 'active' AND query LIKE '%FROM account%'";
+        admin.until_seen(runs).await;
+        let soon = Duration::from_secs(5);
+        tokio::time::timeout(soon, admin.until_gone(runs)).await.expect("it still runs");
+        // It is not made again, because it would last as long again.
+        let gave_up = amount(&bank, 1).await.unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1), "{gave_up:#}");
+        assert!(gave_up.elapsed() < Duration::from_secs(6), "{gave_up:#}");
+        tokio::time::timeout(soon, admin.until_gone(runs)).await.expect("it still runs");
     })
     .await;
 }

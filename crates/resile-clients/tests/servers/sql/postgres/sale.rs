@@ -1,0 +1,119 @@
+//! The program of the README without a key: what fails before `COMMIT` is made again.
+
+use std::error::Error;
+use std::fmt;
+
+use resile::{Classify, StopReason};
+use resile_clients::Classifier;
+use server::Server;
+use tokio::task::JoinSet;
+
+use super::{Admin, Postgres, alone, options};
+use crate::row::within;
+use crate::sql::recipe::open;
+use crate::sql::sale::{Failed, classify, sell};
+
+const TASKS: i64 = 20;
+const ROUNDS: i64 = 10;
+const PIECES: &str = "SELECT pieces FROM stock WHERE item = 1";
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Before(_) => "before COMMIT",
+            Self::Commit(_) => "at COMMIT",
+        })
+    }
+}
+
+impl Error for Failed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let (Self::Before(error) | Self::Commit(error)) = self;
+        Some(error)
+    }
+}
+
+/// Starts a server with 1,000 pieces of one item.
+async fn shop() -> (Server<Postgres>, Admin) {
+    let server = alone(&[]);
+    let mut admin = Admin::new(&server).await;
+    admin.run("CREATE TABLE stock (item int PRIMARY KEY, pieces bigint NOT NULL)").await;
+    admin.run("INSERT INTO stock VALUES (1, 1000)").await;
+    (server, admin)
+}
+
+/// Ends the session that is found. The condition is that on `pg_stat_activity`.
+async fn end(admin: &mut Admin, condition: &str) {
+    admin.until_seen(condition).await;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE";
+    admin.run(&format!("{end} pid <> pg_backend_pid() AND {condition}")).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_before_the_commit_is_made_again() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        let mut other = Admin::new(&server).await;
+        other.run("BEGIN; UPDATE stock SET pieces = pieces WHERE item = 1").await;
+        let shop = open(options(&server));
+        let kill = async {
+            end(&mut admin, "wait_event_type = 'Lock'").await;
+            other.run("ROLLBACK").await;
+        };
+        let (done, ()) = tokio::join!(sell(&shop, 1), kill);
+        done.unwrap();
+        assert!(server.place().log().contains("terminating connection"));
+        assert_eq!(admin.one(PIECES).await, 999);
+    })
+    .await;
+}
+
+/// The same code at `COMMIT` may follow work that was done. The word of the log is the code.
+#[tokio::test]
+async fn a_session_that_is_ended_at_the_commit_is_in_doubt() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        admin
+            .run(
+                "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    PERFORM pg_sleep(60);
+                    RETURN NULL;
+                END $$;
+                CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON stock DEFERRABLE INITIALLY DEFERRED
+                    FOR EACH ROW EXECUTE FUNCTION slow()",
+            )
+            .await;
+        let shop = open(options(&server));
+        let kill = end(&mut admin, "query = 'COMMIT' AND state = 'active'");
+        let (done, ()) = tokio::join!(sell(&shop, 1), kill);
+        let gave_up = done.unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1), "{gave_up:#}");
+        assert!(gave_up.is_in_doubt(), "{gave_up:#}");
+        let failed = gave_up.into_last().unwrap();
+        let classifier = Classifier::non_idempotent().over(classify);
+        assert_eq!(classifier.error_type(&failed).as_deref(), Some("57P01"));
+    })
+    .await;
+}
+
+/// Each task collides with all others.
+#[tokio::test]
+async fn twenty_tasks_sell_the_same_item() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        let shop = open(options(&server));
+        let mut tasks = JoinSet::new();
+        for _ in 0..TASKS {
+            let shop = shop.clone();
+            tasks.spawn(async move {
+                for _ in 0..ROUNDS {
+                    sell(&shop, 1).await.unwrap();
+                }
+            });
+        }
+        tasks.join_all().await;
+        assert_eq!(admin.one(PIECES).await, 1000 - TASKS * ROUNDS);
+        assert!(server.place().log().contains("could not serialize access"));
+    })
+    .await;
+}

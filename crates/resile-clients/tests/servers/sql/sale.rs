@@ -1,0 +1,39 @@
+use std::time::Duration;
+
+use resile::{GaveUp, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile_clients::Classifier;
+use sqlx::postgres::PgPool;
+
+static SHOP: Upstream = Upstream::new("shop");
+
+/// How far the attempt came. Before `COMMIT` was sent, the server keeps nothing of it.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    Before(sqlx::Error),
+    Commit(sqlx::Error),
+}
+
+pub(crate) fn classify(clients: &Classifier, failed: &Failed) -> Option<Verdict> {
+    match failed {
+        Failed::Before(error) => Classifier::idempotent().verdict(error),
+        Failed::Commit(error) => clients.verdict(error),
+    }
+}
+
+/// Sells a piece of an item. The sale has no key.
+pub(crate) async fn sell(shop: &PgPool, item: i32) -> Result<(), GaveUp<Failed>> {
+    let policy = RetryPolicy::contention()
+        .with_attempts(1000) // the total timeout is the limit
+        .with_attempt_timeout(Duration::from_secs(7))
+        .with_total_timeout(Duration::from_secs(15))
+        .with_classifier(Classifier::non_idempotent().over(classify));
+    retry(|_| attempt(shop, item), policy, Never).on(&SHOP).await
+}
+
+async fn attempt(shop: &PgPool, item: i32) -> Result<(), Failed> {
+    let begin = shop.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    let mut transaction = begin.await.map_err(Failed::Before)?;
+    let take = sqlx::query("UPDATE stock SET pieces = pieces - 1 WHERE item = $1").bind(item);
+    take.execute(&mut *transaction).await.map_err(Failed::Before)?;
+    transaction.commit().await.map_err(Failed::Commit)
+}
