@@ -58,7 +58,7 @@ async fn attempt(bank: &PgPool, transfer: &Transfer<'_>) -> sqlx::Result<()> {
     }
     let add = "UPDATE account SET amount = amount + $1 WHERE id = $2";
     let mut changes = [(transfer.from, -transfer.amount), (transfer.to, transfer.amount)];
-    changes.sort(); // always lock in one order: opposite transfers would deadlock
+    changes.sort_unstable(); // always lock in one order: opposite transfers would deadlock
     for (id, change) in changes {
         let query = sqlx::query(add).bind(change).bind(id);
         query.execute(&mut *transaction).await?;
