@@ -1,6 +1,4 @@
-use std::sync::atomic::Ordering;
-
-use crate::sync::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The time that a call must have left when it leaves the queue, in nanoseconds. Zero until a deadline has
 /// cut an attempt that waited.
@@ -8,7 +6,8 @@ use crate::sync::AtomicU64;
 /// In a long overload each waiter waits for nearly its whole time. The first of the line would then take
 /// its units a moment before its deadline, and the upstream would work for a caller that is gone. So a cut
 /// attempt teaches that its time was too short, and a whole attempt teaches how long one takes. The
-/// margin is twice that time.
+/// margin is twice that time. It is a hint, so it is no subject of a model and always the standard
+/// library's.
 pub(super) struct Margin(AtomicU64);
 
 /// The share of the distance that a whole attempt moves the margin.
