@@ -241,6 +241,13 @@ async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
     assert_no_secret(&failure);
 }
 
+/// Returns whether the words of a failure begin so. The first versions of `reqwest` do not know the URL of
+/// a body.
+fn has_start(words: &str, start: &str) -> bool {
+    let rest = words.strip_prefix(start).unwrap_or_default();
+    rest.starts_with(" from http://127.0.0.1:") || rest.starts_with(": ")
+}
+
 /// A reset after the request may be a lost answer. A POST is sent once, a GET is sent again.
 #[tokio::test]
 async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
@@ -257,10 +264,7 @@ async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
             assert_eq!(gave_up.reason(), StopReason::Fatal);
             let failure = gave_up.into_last().unwrap();
             assert!(!failure.is_not_sent() && failure.status().is_none());
-            assert!(
-                failure.to_string().starts_with("no answer from http://127.0.0.1:"),
-                "{failure}"
-            );
+            assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
             assert_no_secret(&failure);
         }
     }
@@ -481,7 +485,7 @@ async fn a_body_that_does_not_fit_the_type_is_an_answer() {
         assert_eq!(gave_up.verdict(), Some(healthy));
         let failure = gave_up.into_last().unwrap();
         let words = failure.to_string();
-        assert!(words.starts_with("answer not understood from http://127.0.0.1:"), "{words}");
+        assert!(has_start(&words, "answer not understood"), "{words}");
         assert!(words.contains("line 1"), "{words}");
         assert!(!failure.is_not_sent() && failure.status().is_none());
         assert_eq!(GET.error_type(&failure).as_deref(), Some("decode"));
@@ -509,7 +513,7 @@ async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
         let (address, requests, _) = serve(&[text(cut), text(cut), ten]).await;
         let client = client();
         let failure = read(&client, address).await.unwrap_err();
-        assert!(failure.to_string().starts_with("no answer from http://127.0.0.1:"), "{failure}");
+        assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
         assert_eq!(GET.classify(&failure), Some(GET.unanswered()), "{cut}");
         assert_eq!(POST.classify(&failure), Some(POST.unanswered()), "{cut}");
         assert_eq!(GET.error_type(&failure).as_deref(), Some("no_answer"));
