@@ -150,7 +150,7 @@ pub enum EventKind<'a> {
         /// `None` if the clock was not read.
         resumes_at: Option<Duration>,
         /// True if the consumer of a stream has a part of the answer: the next attempt begins it anew or
-        /// continues it, as [`Resumption`](crate::stream::Resumption) says.
+        /// continues it, as `Resumption` says.
         is_partial: bool,
     },
     /// A due hedge was not started: the budget could not pay for it or it was not admitted.
