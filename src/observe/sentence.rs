@@ -130,9 +130,9 @@ impl Event<'_> {
         if has_cause {
             f.write_str(": ")?;
             let hint = failure.verdict.and_then(|verdict| verdict.hint());
-            let is_told = too_long.is_some_and(|too_long| too_long.tells(hint));
+            let names_hint = too_long.is_some_and(|too_long| too_long.tells(hint));
             // The words above have said it.
-            if is_told || words == NOT_WANTED {
+            if names_hint || words == NOT_WANTED {
                 failure.fmt_cause(f)?;
             } else {
                 failure.fmt_at_end(f)?;

@@ -20,13 +20,13 @@ const MOST: usize = 32;
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = own_words(self.0);
-        let sources = || std::iter::successors(self.0.source(), |error| Error::source(*error));
-        let last = sources().take(MOST).last().map(own_words);
-        if last.is_some_and(|last| ends_with(&line, &last)) {
-            return f.write_str(&line);
-        }
-        for source in sources().take(MOST) {
-            append(&mut line, &own_words(source));
+        let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
+        let texts: Vec<_> = sources.take(MOST).map(own_words).collect();
+        let is_whole = texts.last().is_some_and(|last| ends_with(&line, last));
+        if !is_whole {
+            for text in &texts {
+                append(&mut line, text);
+            }
         }
         f.write_str(&line)
     }
