@@ -170,7 +170,6 @@ where
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
         } = facts;
-        let held_by = ending.held_by.filter(|_| retry_after.is_some());
         let mut word = None;
         if self.engine.guard.target.listens() {
             let classifier = self.policy.rules().classifier();
@@ -185,7 +184,6 @@ where
                 too_large,
                 no_room,
                 too_long,
-                held_by,
                 in_doubt: doubt == Doubt::Stated,
                 is_partial,
                 error_type: error_type(reason, &failure),

@@ -199,9 +199,6 @@ pub enum EventKind<'a> {
         no_room: Option<NoRoom>,
         /// The wait that was above the hint cap or longer than the time left, if that is the reason.
         too_long: Option<TooLong>,
-        /// The part that would hold the next attempt for `retry_after`, which is more than the time
-        /// left.
-        held_by: Option<HeldBy>,
         /// True if the request may have been executed and must not be sent again, as the classifier
         /// states. See [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt).
         in_doubt: bool,

@@ -193,7 +193,7 @@ mod write {
                     retry_after,
                     elapsed,
                     error_type,
-                    held_by,
+                    too_long,
                     ..
                 } => Self {
                     attempt: Some(attempts),
@@ -206,7 +206,10 @@ mod write {
                         .filter(|_| !is_fallback)
                         .map(|verdict| verdict.health().as_str()),
                     reason: Some(reason.as_str()),
-                    by: held_by.map(HeldBy::as_str),
+                    by: too_long
+                        .filter(|_| retry_after.is_some())
+                        .and_then(|too_long| too_long.by())
+                        .map(HeldBy::as_str),
                     ..fields
                 },
                 EventKind::Limiting { by, hold, .. } => {

@@ -37,6 +37,15 @@ pub enum TooLong {
 }
 
 impl TooLong {
+    /// Returns the part of the upstream that makes the wait too long.
+    #[cfg(feature = "tracing")]
+    pub(super) fn by(&self) -> Option<HeldBy> {
+        match self {
+            Self::Hint { .. } => None,
+            Self::Delay { by, .. } => *by,
+        }
+    }
+
     /// Returns whether the words have the wait before the next call already.
     pub(crate) fn tells(&self, retry_after: Option<Duration>) -> bool {
         let (Self::Hint { wait, .. } | Self::Delay { wait, .. }) = self;
