@@ -7,8 +7,6 @@ pub(super) struct Answer<T> {
     pub(super) held: VecDeque<T>,
     /// Whether content has come since the consumer's stream was last opened.
     pub(super) flowing: bool,
-    /// Whether the item that completes the answer has come.
-    pub(super) complete: bool,
     pub(super) rules: Rules,
 }
 
@@ -28,7 +26,6 @@ impl<T> Answer<T> {
         Self {
             held: VecDeque::new(),
             flowing: false,
-            complete: false,
             rules: Rules { preamble_cap: PREAMBLE_CAP, requires_end: false, renews: false },
         }
     }

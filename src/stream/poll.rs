@@ -83,7 +83,7 @@ where
                     continue;
                 }
                 // A complete answer stays complete whatever follows.
-                Poll::Ready(Some(Err(_)) | None) if this.answer.complete => {
+                Poll::Ready(Some(Err(_)) | None) if this.call.policy.shown.is_complete => {
                     self.as_mut().succeed();
                     continue;
                 }
@@ -123,10 +123,7 @@ where
         answer.held.push_back(item);
         match part {
             Part::End => return self.succeed(),
-            Part::Complete => {
-                answer.complete = true;
-                this.call.policy.shown.is_complete = true;
-            }
+            Part::Complete => this.call.policy.shown.is_complete = true,
             Part::Preamble | Part::Content => {}
         }
         if !answer.flowing && !holds {
