@@ -3,6 +3,7 @@ use std::task::Waker;
 
 use super::bucket::{Bucket, Take};
 use super::line::{Newcomer, Place, Turn};
+use super::margin::Margin;
 use super::reserved::{Amounts, Reserved};
 use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
 
@@ -179,27 +180,10 @@ impl Quota {
         self.signal.set();
     }
 
-    /// Returns the time that a waiter must have left to begin. See [`Margin`](super::margin::Margin).
-    pub(crate) fn margin(&self, total: u64) -> u64 {
-        self.margin.within(total)
-    }
-
-    /// Returns true if the times of attempts are needed.
+    /// Returns the time that a waiter must have left to begin.
     #[inline]
-    pub(crate) fn hurries(&self) -> bool {
-        !self.margin.is_zero()
-    }
-
-    /// Notes that an attempt after a wait `had` too little time.
-    #[cold]
-    pub(crate) fn note_cut(&self, had: u64) {
-        self.margin.note_cut(had);
-    }
-
-    /// Notes the time of a whole attempt.
-    #[cold]
-    pub(crate) fn note_whole(&self, took: u64) {
-        self.margin.note_whole(took);
+    pub(crate) const fn margin(&self) -> &Margin {
+        &self.margin
     }
 
     /// Leaves the queue.

@@ -8,36 +8,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// attempt teaches that its time was too short, and a whole attempt teaches how long one takes. The
 /// margin is twice that time. It is a hint, so it is no subject of a model and always the standard
 /// library's.
-pub(super) struct Margin(AtomicU64);
+pub(crate) struct Margin(AtomicU64);
 
 /// The share of the distance that a whole attempt moves the margin.
 const STEP: u64 = 16;
 
 impl Margin {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
     /// Returns true if no attempt needs to be measured.
     #[inline]
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
     /// Returns the margin of a call with this total timeout: at most half of it.
-    pub(super) fn within(&self, total: u64) -> u64 {
+    pub(crate) fn within(&self, total: u64) -> u64 {
         self.0.load(Ordering::Relaxed).min(total / 2)
     }
 
     /// Learns that `had` was too short for an attempt.
     #[cold]
-    pub(super) fn note_cut(&self, had: u64) {
+    pub(crate) fn note_cut(&self, had: u64) {
         self.0.fetch_max(had.saturating_mul(2).max(1), Ordering::Relaxed);
     }
 
     /// Learns that an attempt took this time. Of two calls at once, one may be lost.
     #[cold]
-    pub(super) fn note_whole(&self, took: u64) {
+    pub(crate) fn note_whole(&self, took: u64) {
         let margin = self.0.load(Ordering::Relaxed);
         if margin == 0 {
             return;

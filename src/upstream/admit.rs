@@ -153,7 +153,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// timeout.
     pub(crate) fn margin(&self, total: u64) -> u64 {
         let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
-        quota.map_or(0, |quota| quota.margin(total))
+        quota.map_or(0, |quota| quota.margin().within(total))
     }
 
     /// Notes that the deadline cut an attempt at `now` that began too late for it, after a long wait of its
@@ -164,7 +164,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let (waited, had) = (began.saturating_sub(started), now.saturating_sub(began));
         let quota = self.target.parts().and_then(|parts| parts.quota.as_ref());
         if let Some(quota) = quota.filter(|_| waited > had) {
-            quota.note_cut(had);
+            quota.margin().note_cut(had);
         }
     }
 

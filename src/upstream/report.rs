@@ -3,7 +3,7 @@ use super::held::{Held, HeldPermit, finish};
 use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
 use crate::observe::HeldBy;
-use crate::quota::{CostKey, Demand};
+use crate::quota::{CostKey, Demand, Quota};
 use crate::throttle::Throttle;
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
@@ -40,11 +40,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
-        let hurries = parts.quota.as_ref().filter(|quota| quota.hurries());
+        let margin = parts.quota.as_ref().map(Quota::margin).filter(|margin| !margin.is_zero());
         let reads = parts.throttle.as_ref().is_some_and(Throttle::needs_time);
         let reading = || Some(Owned::new(&self.target).now());
         let ended = match end {
-            End::At(at) if reads || learning.is_some() || hurries.is_some() => at.or_else(reading),
+            End::At(at) if reads || learning.is_some() || margin.is_some() => at.or_else(reading),
             End::AtStart if reads => began.known().or_else(reading),
             _ => None,
         };
@@ -70,8 +70,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(throttle) = &parts.throttle {
             throttle.note_accepted(ended);
         }
-        if let (Some(quota), Some(began), Some(ended)) = (hurries, began.known(), ended) {
-            quota.note_whole(ended.saturating_sub(began));
+        if let (Some(margin), Some(began), Some(ended)) = (margin, began.known(), ended) {
+            margin.note_whole(ended.saturating_sub(began));
         }
         if let (Some(bulkhead), Some(began), Some(ended)) = (learning, began.known(), ended) {
             bulkhead.learn(began, ended, || Owned::new(&self.target).draw_within(0..=1) == 1);
