@@ -21,7 +21,7 @@ pub(super) struct Ending {
     pub(super) dropped: Option<Verdict>,
 }
 
-/// Whether the request may have been executed and must not be sent again.
+/// States whether the request may have been executed and must not be sent again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
     No,

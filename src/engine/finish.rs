@@ -196,7 +196,7 @@ where
         }
         if !X::ALONE {
             let ends_at = self.ends_at();
-            if let Some(wait) = self.engine.is_held_beyond(elapsed, delay, ends_at) {
+            if let Some(wait) = self.engine.held_beyond(elapsed, delay, ends_at) {
                 let held_by = Some(HeldBy::Cooldown);
                 return Err(self.close_late(classified(), Some(wait), wait, held_by));
             }
@@ -309,7 +309,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns the wait of the next attempt if the cooldown lets it go only at the end of the call or later.
     /// An attempt that may go before keeps its place.
     #[inline]
-    fn is_held_beyond(&mut self, elapsed: u64, delay: Duration, ends_at: u64) -> Option<Duration> {
+    fn held_beyond(&mut self, elapsed: u64, delay: Duration, ends_at: u64) -> Option<Duration> {
         if ends_at == NO_LIMIT {
             return None;
         }

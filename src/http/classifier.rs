@@ -233,25 +233,23 @@ impl Classifier {
 
     /// Returns the verdict on the end of a request.
     pub(super) fn judge(self, outcome: Outcome) -> Verdict {
-        match outcome {
+        let final_but_healthy = Verdict::fatal().with_health(Health::Healthy);
+        let verdict = match outcome {
             Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
             Outcome::NotSent => self.not_sent(),
             Outcome::Unanswered => self.unanswered(),
             Outcome::Cut => self.unanswered().on_cut(),
             // The whole answer arrived, so the upstream works.
-            Outcome::NotUnderstood => {
-                self.with_idempotency(Verdict::fatal().with_health(Health::Healthy))
-            }
+            Outcome::NotUnderstood => final_but_healthy,
             // Nothing was sent, so the upstream is not to blame.
-            Outcome::NotBuilt => self.with_idempotency(Verdict::fatal().not_sent()),
+            Outcome::NotBuilt => Verdict::fatal().not_sent(),
             // Each request had an answer, and the same redirects come again.
-            Outcome::Redirected if self.idempotent => {
-                Verdict::fatal().with_health(Health::Healthy).idempotent()
-            }
+            Outcome::Redirected if self.idempotent => final_but_healthy,
             // A 303 comes after the execution, and the error does not tell it from a 307. So nobody knows
             // the end, as after a cut.
-            Outcome::Redirected => Verdict::fatal().with_health(Health::Healthy).on_cut(),
-        }
+            Outcome::Redirected => final_but_healthy.on_cut(),
+        };
+        self.with_idempotency(verdict)
     }
 }
 

@@ -162,30 +162,34 @@ fn an_opening_without_a_failure_has_no_cause() {
     assert_eq!(cause(&lines), ": 504");
 }
 
+/// Notes the line of a transition. Returns whether it is the first one.
+fn notes_first(lines: &Mutex<Vec<String>>, event: &Event<'_>) -> bool {
+    let EventKind::Breaker { .. } = event.kind else { return false };
+    let mut lines = lines.lock().unwrap();
+    lines.push(event.to_string());
+    lines.len() == 1
+}
+
+/// Returns an upstream whose breaker opens with the first failure.
+fn observed_by(observer: fn(&Event<'_>)) -> Upstream<ManualTimer> {
+    let upstream = Upstream::new("feed").with_breaker(breaker());
+    upstream.with_timer(ManualTimer::new()).with_shared_observer(observer)
+}
+
 /// A transition that another call makes meanwhile is reported by the first one, without its failure.
 #[test]
 fn a_failure_is_the_cause_of_its_own_opening_only() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
     static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     fn observe(event: &Event<'_>) {
-        let EventKind::Breaker { .. } = event.kind else { return };
-        let is_first = {
-            let mut lines = LINES.lock().unwrap();
-            lines.push(event.to_string());
-            lines.len() == 1
-        };
-        if is_first {
+        if notes_first(&LINES, event) {
             let upstream = UPSTREAM.get().unwrap();
             upstream.reset();
             let second = upstream.call(ready(Err::<(), _>("second")), Always);
             drive(second, &ManualTimer::new()).unwrap_err();
         }
     }
-    let upstream = UPSTREAM.get_or_init(|| {
-        let observer: fn(&Event<'_>) = observe;
-        let upstream = Upstream::new("feed").with_breaker(breaker());
-        upstream.with_timer(ManualTimer::new()).with_shared_observer(observer)
-    });
+    let upstream = UPSTREAM.get_or_init(|| observed_by(observe));
     let first = upstream.call(ready(Err::<(), _>("first")), Always);
     drive(first, &ManualTimer::new()).unwrap_err();
     assert_eq!(
@@ -204,22 +208,12 @@ fn a_transition_left_by_a_panic_does_not_take_the_failure() {
     static UPSTREAM: OnceLock<Upstream<ManualTimer>> = OnceLock::new();
     static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     fn observe(event: &Event<'_>) {
-        let EventKind::Breaker { .. } = event.kind else { return };
-        let is_first = {
-            let mut lines = LINES.lock().unwrap();
-            lines.push(event.to_string());
-            lines.len() == 1
-        };
-        if is_first {
+        if notes_first(&LINES, event) {
             UPSTREAM.get().unwrap().reset();
             panic!("the first event panics");
         }
     }
-    let upstream = UPSTREAM.get_or_init(|| {
-        let observer: fn(&Event<'_>) = observe;
-        let upstream = Upstream::new("feed").with_breaker(breaker());
-        upstream.with_timer(ManualTimer::new()).with_shared_observer(observer)
-    });
+    let upstream = UPSTREAM.get_or_init(|| observed_by(observe));
     let fail = |words: &'static str| {
         let call = upstream.call(ready(Err::<(), _>(words)), Always);
         drive(call, &ManualTimer::new())

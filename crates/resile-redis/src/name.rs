@@ -49,6 +49,11 @@ pub(crate) fn of_id(id: &str) -> &str {
     }
 }
 
+/// Names a process in a sentence: "member web-2", or "another process" without a name.
+pub(crate) fn in_words(name: Option<&str>) -> String {
+    name.map_or_else(|| "another process".to_owned(), |name| format!("member {name}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

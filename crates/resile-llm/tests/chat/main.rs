@@ -24,7 +24,7 @@ struct Case {
     /// The bounds of the time in seconds.
     took: (u64, u64),
     end: End,
-    /// Whether the next model is asked after a part of an answer.
+    /// True if the next model is asked after a part of an answer.
     goes_on: bool,
 }
 

@@ -52,7 +52,7 @@ impl<M: Timer> Agent<'_, M> {
         self.holds.set_by(by);
         let upstream = self.shared.upstream().name();
         let by = by.map(name::of_id);
-        let who = by.map_or_else(|| "another process".to_owned(), |by| format!("member {by}"));
+        let who = name::in_words(by);
         if is_new && is_of_strain {
             tracing::debug!(
                 target: "resile", upstream, by,

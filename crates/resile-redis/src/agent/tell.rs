@@ -162,7 +162,7 @@ impl<M: Timer> Agent<'_, M> {
         let rest = breaker.retry_after.unwrap_or_default();
         if let Some(pause) = self.votes.prolonged(step, rest, now) {
             let by = self.votes.failed_by().map(name::of_id);
-            let who = by.map_or_else(|| "another process".to_owned(), |by| format!("member {by}"));
+            let who = name::in_words(by);
             tracing::info!(
                 target: "resile", upstream = upstream.name(), by, delay_ms = millis(pause),
                 "fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"

@@ -1,4 +1,4 @@
-//! What operators see of members that leave, and of members that die.
+//! Tests the lines about members that leave, and about members that die.
 
 use std::time::Duration;
 

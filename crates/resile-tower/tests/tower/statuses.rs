@@ -64,7 +64,7 @@ async fn the_line_says_that_the_server_asks_for_no_retry() {
     }
 }
 
-/// What a call tells at its end.
+/// The facts that a call tells at its end.
 type End = (StopReason, u32, bool, Option<Verdict>, String);
 
 fn end<E>(gave_up: &GaveUp<E>, ends: &Ends) -> End {
