@@ -26,12 +26,17 @@ impl Fuse {
 
     /// Panics at one passage in `bound`. The panic passes the panic hook.
     pub(crate) fn pass(&self, bound: u64) {
-        if !self.is_armed.load(Relaxed) || std::thread::panicking() {
-            return;
-        }
-        let passage = self.passages.fetch_add(1, Relaxed);
-        if mixed(self.seed ^ mixed(passage)).is_multiple_of(bound) {
+        if self.blows(bound) {
             resume_unwind(Box::new(Injected));
         }
+    }
+
+    /// Returns whether this passage panics: one in `bound` does.
+    pub(crate) fn blows(&self, bound: u64) -> bool {
+        if !self.is_armed.load(Relaxed) || std::thread::panicking() {
+            return false;
+        }
+        let passage = self.passages.fetch_add(1, Relaxed);
+        mixed(self.seed ^ mixed(passage)).is_multiple_of(bound)
     }
 }

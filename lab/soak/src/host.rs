@@ -1,5 +1,6 @@
 //! An upstream under test, with counts of everything that happens on it.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,7 +11,7 @@ use resile::time::ManualTimer;
 use resile::upstream::AtCost;
 
 use crate::dice::Dice;
-use crate::fuse::Fuse;
+use crate::fuse::{Fuse, Injected};
 use crate::ledger::{Ledger, Tokens};
 
 /// The share of events at which the observer panics is one in this number.
@@ -26,6 +27,9 @@ pub(crate) struct Book {
     /// The calls that returned a success.
     pub(crate) returned: AtomicU64,
     pub(crate) transitions: AtomicU64,
+    /// The ends of a strain at which the observer panicked. Such an end can follow the deposit of a
+    /// success, whose own event is then never emitted.
+    pub(crate) lost_reliefs: AtomicU64,
     /// The attempts that began, and those among them that needed a token of the budget.
     pub(crate) begun: AtomicU64,
     pub(crate) paid: AtomicU64,
@@ -52,8 +56,9 @@ pub(crate) struct Host {
     pub(crate) book: Arc<Book>,
     pub(crate) ledger: Option<(Ledger, Exactness)>,
     pub(crate) is_observed: bool,
-    /// The tokens of the budget after the last check, and the paid attempts and successes then.
-    pub(crate) base: [AtomicU64; 3],
+    /// The tokens of the budget after the last check, and the paid attempts, the successes and the lost
+    /// ends of strains then.
+    pub(crate) base: [AtomicU64; 4],
     /// The tokens that the budget should have after each check.
     pub(crate) wanted: u32,
 }
@@ -75,7 +80,7 @@ impl Host {
                 upstream.with_shared_observer(move |event: &Event<'_>| note(&book, &fuse, event))
             }
         };
-        let base = [const { AtomicU64::new(0) }; 3];
+        let base = [const { AtomicU64::new(0) }; 4];
         let host = Self { upstream, book, ledger, is_observed: fuse.is_some(), base, wanted };
         host.refill();
         host
@@ -108,7 +113,8 @@ impl Host {
         while budget.available() < self.wanted {
             budget.deposit();
         }
-        let now = [u64::from(budget.available()), self.book.paid.load(Relaxed), self.deposits()];
+        let [paid, lost] = [&self.book.paid, &self.book.lost_reliefs].map(|it| it.load(Relaxed));
+        let now = [u64::from(budget.available()), paid, self.deposits(), lost];
         self.base.iter().zip(now).for_each(|(base, now)| base.store(now, Relaxed));
     }
 }
@@ -123,5 +129,10 @@ fn note(book: &Book, fuse: &Fuse, event: &Event<'_>) {
         EventKind::Breaker { .. } => count(&book.transitions),
         _ => {}
     }
-    fuse.pass(OBSERVER_PANICS);
+    if fuse.blows(OBSERVER_PANICS) {
+        if matches!(event.kind, EventKind::Relieved { .. }) {
+            count(&book.lost_reliefs);
+        }
+        resume_unwind(Box::new(Injected));
+    }
 }
