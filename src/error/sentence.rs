@@ -33,25 +33,35 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         if let Some(cut) = self.cut() {
-            // The text behind the words of this error is that of an attempt before.
-            let before = if self.last().is_some() { ", after an earlier error" } else { "" };
             f.write_str(" (last failure: ")?;
             if let Some(place) = &self.facts().place {
                 write!(f, "{}: ", OneLine(place))?;
             }
-            write!(f, "{cut}{before})")?;
+            write!(f, "{cut}")?;
+            // The last error is that of an attempt before.
+            if self.last().is_some() {
+                f.write_str(", after an earlier error")?;
+                self.write_last(f)?;
+            }
+            f.write_str(")")?;
+            return self.write_wait(f);
         }
         self.write_wait(f)?;
+        self.write_last(f)
+    }
+}
+
+impl<E> GaveUp<E> {
+    /// Writes the last error in the alternate form, if its words are known.
+    fn write_last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.last(), self.writer()) {
-            (Some(last), Some(writer)) if f.alternate() && self.cut().is_none() => {
+            (Some(last), Some(writer)) if f.alternate() => {
                 write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
             }
             _ => Ok(()),
         }
     }
-}
 
-impl<E> GaveUp<E> {
     /// Writes why the call gave up, with the numbers of the reason.
     fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (reason, facts) = (self.reason(), self.facts());

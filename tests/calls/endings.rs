@@ -75,6 +75,8 @@ fn a_call_that_ends_after_a_cut_names_the_cut() {
         "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s, \
          after an earlier error)"
     );
+    let whole = format!("{gave_up:#}");
+    assert!(whole.ends_with("within 2s, after an earlier error: down, 1)"), "{whole}");
     let line = "feed: gave up after 2 of 9 attempts, cancelled: did not finish within 2s";
     assert_eq!(seen.take(), [(line.to_owned(), cut, "cancelled".to_owned())]);
 }
