@@ -236,12 +236,18 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Notes that a part refuses the attempt or makes it wait.
     #[cold]
     pub(super) fn refused(&mut self, by: Refuser, reason: StopReason) {
+        self.refused_for(by, reason, None);
+    }
+
+    /// Notes that a part refuses the attempt or makes it wait, for this time if it is known.
+    #[cold]
+    fn refused_for(&mut self, by: Refuser, reason: StopReason, wait: Option<Duration>) {
         // A cooldown that goes on may hold the same attempt several times. It waits once.
         let is_new = by != Refuser::Cooldown || self.guard.progress.refuser() != Some(by);
         self.guard.progress.set_refuser(Some(by));
         // No strain is behind a cost above the burst. The breaker has its own events.
         if reason != StopReason::TooLarge && by != Refuser::Breaker {
-            self.guard.note_limit(by.part(), is_new);
+            self.guard.note_limit(by.part(), wait, is_new);
         }
     }
 
@@ -301,12 +307,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             // Before the report of the strain, which counts the calls in the queue.
             self.guard.leave_queue(slot);
         }
+        let wait = Duration::from_nanos(earliest.saturating_sub(now));
         if is_new {
             self.guard.contend();
-            self.refused(Refuser::Quota, StopReason::Deadline);
+            self.refused_for(Refuser::Quota, StopReason::Deadline, Some(wait));
         }
         if is_late {
-            let wait = Duration::from_nanos(earliest.saturating_sub(now));
             return Begin::End(StopReason::Deadline, Some(wait));
         }
         #[cfg(feature = "fleet")]

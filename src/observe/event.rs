@@ -223,7 +223,8 @@ pub enum EventKind<'a> {
         by: HeldBy,
         /// The capacity of the budget or the limit of the bulkhead.
         limit: Option<u32>,
-        /// The hold of a cooldown.
+        /// The time for which a cooldown holds all calls, or for which a quota holds this call if that is
+        /// known.
         hold: Option<Duration>,
     },
     /// A part of the upstream has room again. For ten seconds it made no call wait and refused none.

@@ -183,8 +183,11 @@ impl Event<'_> {
                 if gauges.quota.is_some_and(|levels| levels.shadow.is_some()) {
                     return f.write_str("quota in shadow mode used up: further calls would wait");
                 }
+                f.write_str("quota used up: ")?;
+                let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
+                hold.map_or(Ok(()), |hold| write!(f, "it holds this attempt for {hold:.1?}, "))?;
                 let queued = gauges.quota.map_or(0, |levels| levels.waiting);
-                write!(f, "quota used up: {queued} queued, further calls wait or are refused")
+                write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {
                 f.write_str("cooldown: all calls wait")?;

@@ -38,8 +38,8 @@ impl Parts {
     }
 }
 
-/// Notes that a part makes a call wait or refuses it. With a `hold`, that a cooldown holds all calls
-/// for this time. `counts` is true if this is one more wait or refusal.
+/// Notes that a part makes a call wait or refuses it. `hold` is the time for which a cooldown holds all
+/// calls, or a quota holds this one. `counts` is true if this is one more wait or refusal.
 #[cold]
 #[inline(never)]
 pub(super) fn note<X: Endpoint<Timer: Timer>>(
@@ -71,7 +71,9 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
         let Some(strain) = strain(parts, by, counts, now) else { return };
         strain
     };
-    let until = now.saturating_add(nanos(hold.unwrap_or_default()));
+    // A wait for a quota counts when it ends.
+    let end = hold.filter(|_| by == HeldBy::Cooldown).unwrap_or_default();
+    let until = now.saturating_add(nanos(end));
     if parts.strains.note(by, began / MS, until / MS, times) {
         emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
     }

@@ -39,7 +39,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             let Some(budget) = self.budget() else { return true };
             if !budget.take(payment.cause()) {
                 self.progress.set_refuser(Some(Refuser::Budget));
-                self.note_limit(HeldBy::Budget, true);
+                self.note_limit(HeldBy::Budget, None, true);
                 return false;
             }
             self.progress.payment = payment.held();

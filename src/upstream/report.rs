@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::guard::{Owned, TellFailure};
 use super::held::{Held, HeldPermit, finish};
 use super::{Endpoint, Guard, Slot, limits};
@@ -179,11 +181,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Notes that a part makes an attempt wait or refuses it. `is_new` is false if it has noted this
-    /// attempt before.
+    /// Notes that a part makes an attempt wait, for this time if it is known, or refuses it. `is_new` is
+    /// false if it has noted this attempt before.
     #[cold]
-    pub(crate) fn note_limit(&self, by: HeldBy, is_new: bool) {
-        limits::note(&self.target, by, None, is_new);
+    pub(crate) fn note_limit(&self, by: HeldBy, wait: Option<Duration>, is_new: bool) {
+        limits::note(&self.target, by, wait, is_new);
     }
 
     /// Notes that an attempt goes on to wait for the quota.

@@ -165,7 +165,8 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
         retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()))
     };
     drive(join_all((0..5).map(|_| quick())), &timer);
-    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    let used_up = "WARN feed: quota used up: it holds this attempt for 1.0s, 1 queued, further calls \
+                   wait or are refused";
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();

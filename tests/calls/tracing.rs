@@ -721,7 +721,8 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     let ask = |cost| retry(down, RetryPolicy::new(), Never).on(feed.at_cost(Cost::input(cost)));
     ask(100).await.unwrap();
     ask(50).await.unwrap();
-    let used_up = "feed: quota used up: 1 queued, further calls wait or are refused";
+    let used_up = "feed: quota used up: it holds this attempt for 500.0ms, 1 queued, further calls \
+                   wait or are refused";
     assert_eq!(
         messages(),
         [warn(used_up), debug("feed: attempt 1 of 3 waits 500.0ms for the quota")]
