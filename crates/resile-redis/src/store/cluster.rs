@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError, Value, cmd};
+use redis::{ConnectionAddr, ConnectionInfo, RedisError, Value, cmd};
 use tokio::time::timeout;
 
 use super::listeners::text;
 use super::map::Range;
-use super::site::{at, host};
+use super::site::{at, client, host};
 
 /// The time for one node to answer.
 const ANSWER: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub(super) async fn slots(
 
 /// Asks one node.
 async fn ask(node: &ConnectionInfo, like: &ConnectionAddr) -> Result<Vec<Range>, RedisError> {
-    let mut connection = Client::open(node.clone())?.get_multiplexed_async_connection().await?;
+    let mut connection = client(node.clone())?.get_multiplexed_async_connection().await?;
     let reply: Value = cmd("CLUSTER").arg("SLOTS").query_async(&mut connection).await?;
     let asked = host(node).unwrap_or_default();
     let Value::Array(ranges) = &reply else { return Ok(Vec::new()) };

@@ -2,10 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, ConnectionInfo, PushInfo, RedisError, cmd};
+use redis::{ConnectionInfo, PushInfo, RedisError, cmd};
 use tokio::time::Instant;
 
 use super::listeners::Listeners;
+use super::site::client;
 
 /// The connection to one server. It connects again by itself.
 #[derive(Default)]
@@ -85,5 +86,5 @@ fn connect(
             listeners.deliver(&push);
             Ok::<(), redis::aio::SendError>(())
         });
-    ConnectionManager::new_lazy_with_config(Client::open(info)?, config)
+    ConnectionManager::new_lazy_with_config(client(info)?, config)
 }

@@ -2,10 +2,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use redis::{Client, ConnectionInfo, RedisError, Value, cmd};
+use redis::{ConnectionInfo, RedisError, Value, cmd};
 use tokio::time::timeout;
 
 use super::listeners::text;
+use super::site::client;
 
 /// The time for one sentinel to answer.
 const ANSWER: Duration = Duration::from_millis(500);
@@ -54,7 +55,7 @@ pub(super) async fn primary(
 
 /// Asks one sentinel. `None` if it does not know the name.
 async fn ask(sentinel: &ConnectionInfo, name: &str) -> Result<Option<(String, u16)>, RedisError> {
-    let client = Client::open(sentinel.clone())?;
+    let client = client(sentinel.clone())?;
     let mut connection = client.get_multiplexed_async_connection().await?;
     let mut command = cmd("SENTINEL");
     let command = command.arg("get-master-addr-by-name").arg(name);

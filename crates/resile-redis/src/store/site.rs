@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisError};
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisError,
+};
 
 use super::map::Map;
 use super::{cluster, sentinels};
@@ -128,6 +130,15 @@ fn parse(url: &str) -> Result<ConnectionInfo, BadUrl> {
     // Without a delay, scripts that are written together cost one round trip.
     let tcp = TcpSettings::default().set_nodelay(true);
     Ok(info.set_redis_settings(settings).set_tcp_settings(tcp))
+}
+
+/// Creates the client of a server. It connects later.
+pub(super) fn client(info: ConnectionInfo) -> Result<Client, RedisError> {
+    #[cfg(feature = "tls")]
+    if let ConnectionAddr::TcpTls { .. } = info.addr() {
+        super::tls::choose_cryptography();
+    }
+    Client::open(info)
 }
 
 /// Returns the host. A socket file has none.

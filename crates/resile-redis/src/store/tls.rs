@@ -1,6 +1,7 @@
 use std::fmt;
 
 use redis::{Client, ClientTlsConfig, ConnectionInfo, TlsCertificates};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 use super::site::{Guides, Site};
 use crate::error::BadTls;
@@ -46,6 +47,14 @@ impl Tls {
         let (client_cert, client_key) = (certificate.to_vec(), key.to_vec());
         self.identity = Some(ClientTlsConfig { client_cert, client_key });
         self
+    }
+}
+
+/// Chooses the cryptography of the process, unless the program has chosen one. If other crates enable a
+/// second one, `rustls` does not choose and panics at the first connection.
+pub(super) fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        let _ = aws_lc_rs::default_provider().install_default();
     }
 }
 
