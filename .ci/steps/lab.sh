@@ -10,13 +10,18 @@ lab_tests() {
     linted test "${PROGRAMS[@]}" --test claims --test short --test queries
 }
 
-# The alerts fire in a bad hour and stay silent in a calm one, if Prometheus is there to say so.
+# The alerts fire in a bad hour and stay silent in a calm one, as Prometheus says.
 alerts() {
-    if command -v promtool >/dev/null; then
+    install has_promtool prometheus
+    if has_promtool >/dev/null; then
         promtool test rules lab/operating/alerts_test.yml
     else
         omit "the alerts, because promtool is not installed"
     fi
+}
+
+has_promtool() {
+    command -v promtool
 }
 
 # `storm` draws the published claims in their reduced form. It exits with 2 on unknown arguments,
