@@ -19,6 +19,9 @@ use std::time::Duration;
 /// and the error has the time until the breaker lets calls through. If the breaker would also
 /// refuse the next retry, the call ends without waiting for the delay.
 ///
+/// After its open time the breaker is half-open: it admits some calls as probes and refuses the others
+/// until the probes decide. Such a refusal has no time, because a probe may end at any moment.
+///
 /// # Defaults
 ///
 /// | setting | default | why |

@@ -280,7 +280,8 @@ impl<E> GaveUp<E> {
     ///   [demands](Verdict::at_least) one, and the call did not wait. Either the wait was above the
     ///   hint cap or the time left, or no attempt or budget was left, or the token was cancelled
     ///   before the wait. A call cancelled during the wait has no such value.
-    /// * The reason is [`StopReason::Open`]. The breaker will let calls through after the wait.
+    /// * The reason is [`StopReason::Open`], and the breaker is open. It will let calls through after
+    ///   the wait. While it is half-open the time is not known: its probes decide when they end.
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
     #[must_use]
