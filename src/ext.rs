@@ -9,7 +9,7 @@ use crate::timeout::Missed;
 use crate::timeout::Timeout;
 use std::time::Duration;
 
-use crate::call::Call;
+use crate::call::{BeforeSending, Call};
 use crate::classify::Classify;
 use crate::upstream::{Target, TargetFor, Via};
 
@@ -110,6 +110,61 @@ pub trait ResilienceExt: Future + Sized {
         Via<X, R>: TargetFor<E>,
     {
         Call::new(Via::new(target), self, classifier)
+    }
+
+    /// States that until this future is ready the attempt has sent nothing to its upstream, or nothing
+    /// that the upstream keeps.
+    ///
+    /// A limit or a token that cuts an attempt leaves open whether the request was executed, so a
+    /// request that is not idempotent ends [in doubt](crate::GaveUp::is_in_doubt). But an attempt often
+    /// waits before it sends: for a connection of a pool, for a token, or within a transaction that is
+    /// rolled back unless its `COMMIT` is sent. If the attempt is cut in this future, the request may be
+    /// sent again, is not in doubt, and tells nothing of the [health](crate::Health) of the upstream.
+    /// The classifier is not asked about it.
+    ///
+    /// An error that the future returns is classified as any other error.
+    ///
+    /// # Cancel safety
+    ///
+    /// It equals the cancel safety of the future.
+    ///
+    /// # Examples
+    ///
+    /// An order waits for a connection of a full pool until its attempt is cut. Without this method the
+    /// call would end there, in doubt.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::{Attempt, Never, ResilienceExt, RetryPolicy, Verdict, retry};
+    /// use std::io;
+    /// use std::time::Duration;
+    ///
+    /// // A cut order must not be sent again.
+    /// let order = |_: &io::Error| Some(Verdict::transient().not_again());
+    /// let policy = RetryPolicy::new()
+    ///     .with_attempt_timeout(Duration::from_secs(2))
+    ///     .with_classifier(order);
+    ///
+    /// async fn connection(attempt: &Attempt) {
+    ///     if attempt.is_first() {
+    ///         std::future::pending().await
+    ///     }
+    /// }
+    /// let ordered = retry(
+    ///     async |attempt| {
+    ///         connection(&attempt).before_sending().await;
+    ///         io::Result::Ok(attempt.number())
+    ///     },
+    ///     &policy,
+    ///     Never,
+    /// );
+    /// assert_eq!(ordered.await.unwrap(), 2);
+    /// # }
+    /// ```
+    #[inline]
+    fn before_sending(self) -> BeforeSending<Self> {
+        BeforeSending::new(self)
     }
 
     /// Injects the faults configured in `chaos` for tests. See [`chaos`](crate::chaos).

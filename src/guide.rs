@@ -124,7 +124,7 @@ chapter! {
 chapter! {
     ends ["http"] [
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
-        "crate::http::Classifier::assume_idempotent"
+        "crate::ResilienceExt::before_sending" "crate::http::Classifier::assume_idempotent"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -5,10 +5,12 @@
 mod admission;
 mod admitting;
 mod at_cost;
+mod before_sending;
 mod call;
 mod future;
 mod rules;
 
 pub use admission::Admission;
 pub use admitting::Admitting;
+pub use before_sending::BeforeSending;
 pub use future::Call;

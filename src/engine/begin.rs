@@ -228,6 +228,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
+        self.last_cut = self.last_cut.unsent(false);
         self.guard.spend();
         self.guard.note_sent(slot);
         Begin::Go(elapsed)

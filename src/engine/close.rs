@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::emit::tell_failure;
 use super::ending::{Doubt, Ending};
 use super::engine::remaining;
-use super::finish::{Classified, classified_cut};
+use super::finish::Classified;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
@@ -86,7 +86,7 @@ where
         let classifier = self.policy.rules().classifier();
         let cut = self.engine.last_cut.get();
         let verdict = match cut {
-            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
+            Some(cut) => Some(self.classified_cut(cut)),
             None => self.last.as_ref().and_then(|last| classifier.classify(last)),
         };
         Ending { cut, ..Ending::new(reason, verdict.map(Verdict::as_fact)) }
@@ -104,7 +104,7 @@ where
         reason: StopReason,
     ) -> GaveUp<E> {
         let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut);
+        let verdict = self.classified_cut(cut);
         if reason != StopReason::Deadline {
             let dropped = Some(verdict).filter(|_| self.attempts() > 0);
             return self.close_with(Ending { dropped, ..self.ending(reason) });
@@ -131,7 +131,7 @@ where
     #[cold]
     pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
-        let verdict = classified_cut::<E>(self.policy.rules().classifier(), cut).as_fact();
+        let verdict = self.classified_cut(cut).as_fact();
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         self.close_with(Ending { cut: Some(cut), ..ending })
     }
@@ -141,8 +141,8 @@ where
         let Ending { reason, verdict, cut, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
-        let unknown = (is_unknown && self.attempts() > 0)
-            .then(|| classified_cut::<E>(self.policy.rules().classifier(), Cut::Deadline));
+        let unknown =
+            (is_unknown && self.attempts() > 0).then(|| self.classified_cut(Cut::Deadline));
         let doubt = ending.doubt(unknown);
         let last = unknown.map_or(verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
@@ -234,6 +234,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             cut,
             place: None,
             in_doubt: false,
+            is_unsent: cut.is_some() && dropped.is_none() && self.last_cut.is_unsent(),
             is_partial: false,
             error_of: if cut.is_some() || dropped.is_some() {
                 ErrorOf::Earlier

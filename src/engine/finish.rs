@@ -98,7 +98,7 @@ where
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
-            Some(cut) => Some(classified_cut::<E>(classifier, cut)),
+            Some(cut) => Some(self.classified_cut(cut)),
         };
         let is_stated = verdict.is_none_or(Verdict::is_stated);
         // An outer layer may pass the verdict on. For that layer it is a fact.
@@ -113,6 +113,14 @@ where
             self.emit_failure(verdict, cut, number, elapsed, latency, is_counted);
         }
         Classified { verdict, cut, is_stated, elapsed }
+    }
+
+    /// Classifies a cut. If the classifier returns `None`, the request is not sent again, unless it was
+    /// surely not sent.
+    #[cold]
+    pub(super) fn classified_cut(&self, cut: Cut) -> Verdict {
+        let verdict = self.policy.rules().classifier().classify_cut(cut).unwrap_or(CUT);
+        if self.is_unsent() { verdict.unsent() } else { verdict }
     }
 
     #[cold]
@@ -276,7 +284,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         cut: Option<Cut>,
         failure: Option<TellFailure<'_>>,
     ) -> Reported {
-        self.last_cut = LastCut::new(cut);
+        let is_unsent = cut.is_some() && self.last_cut.is_unsent();
+        self.last_cut = LastCut::new(cut).unsent(is_unsent);
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));
@@ -335,9 +344,4 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.guard.set_cause(Cause::of(verdict));
         if self.guard.pay() { Ok(()) } else { Err((StopReason::Budget, None)) }
     }
-}
-
-/// Classifies a cut. If the classifier returns `None`, the request is not sent again.
-pub(super) fn classified_cut<E>(classifier: &impl Classify<E>, cut: Cut) -> Verdict {
-    classifier.classify_cut(cut).unwrap_or(CUT)
 }

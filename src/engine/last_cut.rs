@@ -3,13 +3,15 @@ use std::time::Duration;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// The cut of the last attempt that has finished, or none if it returned an error. One word.
+/// The cut of the last attempt that has finished, or none if it returned an error, and whether the
+/// request of the attempt that was dropped last was surely not sent. One word.
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]
 pub(super) struct LastCut(u64);
 
-const NONE: u64 = u64::MAX;
+const UNSENT: u64 = 1 << 63;
+const NONE: u64 = UNSENT - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -25,8 +27,20 @@ impl LastCut {
         })
     }
 
+    /// Returns this cut, but of an attempt whose request was surely not sent, or may have been sent.
+    #[inline]
+    pub(super) const fn unsent(self, is_unsent: bool) -> Self {
+        Self(self.0 & !UNSENT | if is_unsent { UNSENT } else { 0 })
+    }
+
+    /// Returns true if the request of the attempt that was dropped last was surely not sent.
+    #[inline]
+    pub(super) const fn is_unsent(self) -> bool {
+        self.0 & UNSENT != 0
+    }
+
     pub(super) const fn get(self) -> Option<Cut> {
-        match self.0 {
+        match self.0 & !UNSENT {
             NONE => None,
             STREAM => Some(Cut::Stream),
             limit => Some(Cut::AttemptTimeout(Duration::from_nanos(limit))),
@@ -42,7 +56,11 @@ mod tests {
     fn each_cut_between_attempts_is_found_again_in_one_word() {
         let timeouts = [0, 1, STREAM - 1].map(Duration::from_nanos).map(Cut::AttemptTimeout);
         for cut in timeouts.into_iter().chain([Cut::Stream]).map(Some).chain([None]) {
-            assert_eq!(LastCut::new(cut).get(), cut);
+            let last = LastCut::new(cut);
+            assert_eq!((last.get(), last.is_unsent()), (cut, false));
+            let unsent = last.unsent(true);
+            assert_eq!((unsent.get(), unsent.is_unsent()), (cut, true));
+            assert!(!unsent.unsent(false).is_unsent());
         }
         let longest = Some(Cut::AttemptTimeout(Duration::from_nanos(STREAM - 1)));
         assert_eq!(LastCut::new(Some(Cut::AttemptTimeout(Duration::MAX))).get(), longest);

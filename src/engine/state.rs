@@ -4,7 +4,7 @@ use super::until::Until;
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
 use crate::policy::Rules;
-use crate::upstream::{NoUpstream, Target};
+use crate::upstream::{NoUpstream, Target, drops_unsent};
 use std::panic::Location;
 
 /// The state of a call, apart from its attempts.
@@ -74,15 +74,35 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     }
 
     /// Drops the future of the attempt in `slot` by `drop`, before its finish is reported.
-    /// A call within the attempt then gives its admission back. `is_cut` is true if a limit ended the
-    /// attempt.
+    /// A call within the attempt then gives its admission back. `is_cut` is true if a limit or the token
+    /// ended the attempt.
     #[inline]
     pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
+        if is_cut {
+            let is_unsent = drops_unsent(|| self.drop_in(slot, is_cut, drop));
+            self.set_unsent(is_unsent);
+        } else {
+            self.drop_in(slot, is_cut, drop);
+        }
+    }
+
+    #[inline]
+    fn drop_in(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
         if X::ALONE {
             drop();
         } else {
             self.engine.guard.dropping(slot, is_cut, drop);
         }
+    }
+
+    /// Sets whether the request of the attempt that was dropped was surely not sent.
+    pub(crate) const fn set_unsent(&mut self, is_unsent: bool) {
+        self.engine.last_cut = self.engine.last_cut.unsent(is_unsent);
+    }
+
+    /// Returns whether the request of the attempt that was dropped last was surely not sent.
+    pub(crate) const fn is_unsent(&self) -> bool {
+        self.engine.last_cut.is_unsent()
     }
 }
 

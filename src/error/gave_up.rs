@@ -85,6 +85,8 @@ pub(crate) struct Facts {
     /// The place of the request that was cut, as the classifier says.
     pub(crate) place: Option<Box<str>>,
     pub(crate) in_doubt: bool,
+    /// True if the attempt that was cut had surely not sent its request.
+    pub(crate) is_unsent: bool,
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
     pub(crate) error_of: ErrorOf,
@@ -360,11 +362,21 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { cut, place, is_partial, error_of, .. } = inner.facts;
+            let Facts { cut, is_unsent, place, is_partial, error_of, .. } = inner.facts;
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
-            Facts { verdict, cut, place, is_partial, error_of, upstream, alternative, ..facts }
+            Facts {
+                verdict,
+                cut,
+                is_unsent,
+                place,
+                is_partial,
+                error_of,
+                upstream,
+                alternative,
+                ..facts
+            }
         };
         GaveUp::new(Inner { facts, ..inner })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words};
-use crate::policy::{IN_DOUBT, StopReason};
+use crate::policy::{IN_DOUBT, StopReason, UNSENT};
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,6 +38,9 @@ impl<E> fmt::Display for GaveUp<E> {
                 write!(f, "{}: ", OneLine(place))?;
             }
             write!(f, "{cut}")?;
+            if self.facts().is_unsent {
+                f.write_str(UNSENT)?;
+            }
             // The last error is that of an attempt before.
             if self.last().is_some() {
                 f.write_str(", after an earlier error")?;

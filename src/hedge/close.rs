@@ -112,15 +112,20 @@ where
         let mut this = self.project();
         *this.state = State::Done;
         let mut slots = Vec::with_capacity(1 + this.hedges.len());
+        let mut is_unsent = true;
         if this.first.is_some() {
             this.call.dropping(0, true, || this.first.set(None));
+            is_unsent = this.call.is_unsent();
             slots.push(0);
         }
         for joined in std::mem::take(this.hedges) {
             let slot = joined.number as usize - 1;
             this.call.dropping(slot, true, || drop(joined));
+            is_unsent &= this.call.is_unsent();
             slots.push(slot);
         }
+        // One of them that may have sent the request is enough for a doubt.
+        this.call.set_unsent(is_unsent);
         Err(this.call.close_cut(slots.into_iter(), reason))
     }
 }

@@ -11,7 +11,7 @@ use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
-use crate::policy::{Attempt, StopReason};
+use crate::policy::{Attempt, StopReason, UNSENT};
 use crate::quota::{Finding, TooLarge};
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -306,7 +306,9 @@ impl AttemptFailure<'_> {
         match (self.cut, self.error) {
             (Some(cut), _) => {
                 self.place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
-                write!(f, "{cut}")
+                write!(f, "{cut}")?;
+                let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
+                f.write_str(if is_unsent { UNSENT } else { "" })
             }
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),

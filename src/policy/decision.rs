@@ -51,6 +51,9 @@ pub enum StopReason {
     Cancelled,
 }
 
+/// The words after a cut whose attempt had not sent its request.
+pub(crate) const UNSENT: &str = ", nothing was sent";
+
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";
 

@@ -3,6 +3,7 @@ use std::ops::RangeInclusive;
 
 use super::held::{Held, release};
 use super::progress::Progress;
+use super::sending::note_sent;
 use super::{Endpoint, Slot};
 use crate::breaker::{Owner, Transition};
 use crate::observe::{AttemptFailure, CallKind, Event, EventKind};
@@ -61,6 +62,10 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
 impl<X: Endpoint, const N: usize> Drop for Guard<X, N> {
     #[inline]
     fn drop(&mut self) {
+        // A call around this one may drop it and ask whether the request was sent.
+        if self.progress.attempts > 1 {
+            note_sent();
+        }
         if !X::ALONE
             && (self.progress.payment.is_held()
                 || self.slots.iter_mut().any(|slot| slot.held().is_some_and(|held| held.is_some())))

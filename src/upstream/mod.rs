@@ -72,6 +72,7 @@ mod priority;
 mod progress;
 mod report;
 mod reservation;
+mod sending;
 #[cfg(feature = "fleet")]
 mod shared;
 mod strain;
@@ -89,6 +90,7 @@ pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
+pub(crate) use sending::{drops_unsent, note_unsent};
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};
 pub(crate) use target::{Endpoint, Slot};

@@ -321,6 +321,13 @@ impl Verdict {
         self.with_ground(Ground::CutDefault)
     }
 
+    /// Returns this verdict on a cut, but of an attempt that has surely sent nothing. So it may be sent
+    /// again, and nothing is known of the upstream.
+    pub(crate) const fn unsent(self) -> Self {
+        let ground = Ground::Cut;
+        self.with_health(Health::Unknown).with(Flag::Again, true).not_sent().with_ground(ground)
+    }
+
     /// Returns this verdict for several attempts, one of which may have sent its request.
     pub(crate) const fn of_several(self) -> Self {
         self.with(Flag::NotSent, false)

@@ -5,6 +5,7 @@ mod script;
 
 mod aws;
 mod backoff;
+mod before_sending;
 mod cancel;
 mod causes;
 mod chaos;

@@ -55,6 +55,7 @@ assert_impl_all!(Seeded<TokioTimer>: Debug, Send, Sync, Unpin, UnwindSafe, RefUn
 assert_not_impl_any!(Upstream: Clone); // a copy would share nothing
 assert_impl_all!(Admission<Arc<Upstream>>: Debug, Send, Sync);
 assert_impl_all!(Event<'static>: Copy, Debug);
+assert_impl_all!(resile::call::BeforeSending<std::future::Ready<()>>: Debug, Send, Sync, Unpin);
 
 /// All configuration and all shared state can be built in a `const` or a `static`.
 const BACKOFF: Backoff = Backoff::exponential(Duration::from_millis(100))
