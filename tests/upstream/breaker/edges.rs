@@ -90,7 +90,7 @@ fn a_place_is_free_at_the_end_of_the_next_lease_that_still_runs() {
     // The second lease has ended, and its place stays empty: two results are missing, and two
     // leases run after this probe.
     let _fourth = breaker.permit().unwrap();
-    timer.advance(5 * SECOND - Duration::from_nanos(1));
+    timer.advance(Duration::new(4, 999_999_999));
     let refused = breaker.permit().unwrap_err();
     assert_eq!(refused.retry_after(), None, "a probe may end at any time");
     timer.advance(Duration::from_nanos(1));
