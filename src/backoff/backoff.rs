@@ -289,6 +289,11 @@ impl fmt::Debug for Backoff {
         } else {
             all.field("cap", &self.cap)
         };
-        all.field("jitter", &self.jitter()).finish()
+        match (self.jitter, self.jitter()) {
+            // A wait after a hint has a random part unless `None` was given.
+            (None, Jitter::None) => all.field("jitter", &format_args!("None by default")),
+            (_, jitter) => all.field("jitter", &jitter),
+        };
+        all.finish()
     }
 }
