@@ -245,7 +245,9 @@ chapter! {
         "crate::GaveUp::into_last"
         "crate::Backoff::with_cap" "crate::RetryPolicy::with_hint_cap" "crate::http"
         "crate::observe::AttemptFailure::source" "crate::Backoff::fibonacci" "crate::Backoff::linear"
-        "crate::Backoff::custom" "crate::Upstream::with_seed"
+        "crate::Backoff::custom" "crate::Upstream::with_seed" "crate::classify::ClassifyExt::cut_is"
+        "crate::Drain" "crate::Verdict::throttled" "crate::Verdict::at_least"
+        "crate::RetryPolicy::with_throttled_backoff"
     ]
     include_str!("../docs/guide/migrating.md")
 }

@@ -87,13 +87,34 @@ impl Backoff {
 
     /// Creates a backoff with the listed delays, of which the last one repeats. An empty list means
     /// no delay. The backoff has no cap and no default jitter.
+    ///
+    /// # Examples
+    ///
+    /// The list is `'static`, so write it in a `const`:
+    ///
+    /// ```
+    /// use resile::Backoff;
+    /// use std::time::Duration;
+    ///
+    /// const STEPS: Backoff =
+    ///     Backoff::steps(&[Duration::from_millis(100), Duration::from_secs(1)]);
+    /// ```
+    ///
+    /// In a `let` the list is dropped at the end of the statement, so this does not compile:
+    ///
+    /// ```compile_fail,E0716
+    /// # use resile::Backoff;
+    /// # use std::time::Duration;
+    /// let steps = Backoff::steps(&[Duration::from_millis(100)]);
+    /// # let _ = steps;
+    /// ```
     #[must_use]
     pub const fn steps(delays: &'static [Duration]) -> Self {
         Self::new(Curve::Steps(delays), Duration::MAX)
     }
 
     /// Creates a backoff that calls `delay` with the number of the retry: 1, 2, 3, … The backoff
-    /// has no cap and no default jitter.
+    /// has no cap and no default jitter. A closure is a `fn` if it captures nothing.
     #[must_use]
     pub const fn custom(delay: fn(u32) -> Duration) -> Self {
         Self::new(Curve::Custom(delay), Duration::MAX)
@@ -289,6 +310,11 @@ impl fmt::Debug for Backoff {
         } else {
             all.field("cap", &self.cap)
         };
-        all.field("jitter", &self.jitter()).finish()
+        match (self.jitter, self.jitter()) {
+            // A wait after a hint has a random part unless `None` was given.
+            (None, Jitter::None) => all.field("jitter", &format_args!("None by default")),
+            (_, jitter) => all.field("jitter", &jitter),
+        };
+        all.finish()
     }
 }

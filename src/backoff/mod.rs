@@ -1,4 +1,6 @@
 //! The delay before a retry: curve × cap × jitter, in pure arithmetic.
+//!
+//! [`Backoff`] and [`Jitter`] themselves are at the root of the crate.
 
 pub(crate) mod backoff;
 mod curve;

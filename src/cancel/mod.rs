@@ -1,4 +1,6 @@
 //! Cancellation of a call by a token of the caller.
+//!
+//! [`Never`] and [`Drain`](crate::Drain) are at the root of the crate.
 
 pub(crate) mod cancel;
 

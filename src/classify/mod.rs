@@ -1,4 +1,6 @@
 //! Classification of errors, shared by all parts of a call.
+//!
+//! [`Classify`] itself is at the root of the crate.
 
 pub(crate) mod classify;
 mod over;

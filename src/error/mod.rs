@@ -1,4 +1,6 @@
 //! The error of a call, and its forms for `?`.
+//!
+//! [`GaveUp`] itself is at the root of the crate.
 
 mod explain;
 pub(crate) mod gave_up;

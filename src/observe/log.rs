@@ -19,11 +19,11 @@ use super::{Event, Observe};
 /// | `upstream` | the name |
 /// | `at` | the call site |
 /// | `call` | a number that tells the calls on one upstream apart |
-/// | `attempt`, `attempts_allowed` | numbers |
+/// | `attempt`, `attempts_allowed` | numbers. A policy without a limit, with `u32::MAX` attempts, has no `attempts_allowed` |
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |
 /// | `retry_after_ms` | the recommended wait before the next call |
-/// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing |
+/// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream. A fallback has none, because it asks several |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
@@ -119,7 +119,8 @@ mod write {
                 at = event.call.map(|call| tracing::field::display(call.site)),
                 call = event.call.map(|call| call.number),
                 attempt = fields.attempt,
-                attempts_allowed = event.call.map(|call| call.allowed),
+                attempts_allowed =
+                    event.call.map(|call| call.allowed).filter(|allowed| *allowed != u32::MAX),
                 delay_ms = fields.delay.map(ms),
                 hint_ms = fields.hint.map(ms),
                 retry_after_ms = fields.retry_after.map(ms),
@@ -140,9 +141,10 @@ mod write {
         u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns a time of a call. It is zero if the clock of the call did not run.
+    /// Returns a time of at least 1 ms. A call whose clock did not run has the time zero, so a shorter time
+    /// would look like it.
     fn known(elapsed: Duration) -> Option<Duration> {
-        Some(elapsed).filter(|elapsed| !elapsed.is_zero())
+        Some(elapsed).filter(|elapsed| *elapsed >= Duration::from_millis(1))
     }
 
     #[derive(Default)]
@@ -217,7 +219,7 @@ mod write {
                 }
                 EventKind::Relieved { by, lasted, times } => Self {
                     by: Some(by.as_str()),
-                    elapsed: Some(lasted),
+                    elapsed: known(lasted),
                     times: Some(times),
                     ..fields
                 },
@@ -238,7 +240,7 @@ mod write {
                 },
                 EventKind::Breaker {
                     transition: Transition::Closed { refused, lasted }, ..
-                } => Self { elapsed: lasted, times: Some(refused), ..fields },
+                } => Self { elapsed: lasted.and_then(known), times: Some(refused), ..fields },
                 _ => fields,
             }
         }

@@ -1,4 +1,6 @@
 //! The rules of a retry as plain data and the decision after a failed attempt.
+//!
+//! [`RetryPolicy`], [`Attempt`] and [`StopReason`] themselves are at the root of the crate.
 
 mod as_policy;
 pub(crate) mod attempt;

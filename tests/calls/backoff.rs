@@ -291,6 +291,20 @@ fn an_explicit_delay_has_no_jitter_by_default() {
     }
 }
 
+/// A wait after a hint has no random part only under a given `Jitter::None`, so a reader must see which
+/// one it is.
+#[test]
+fn no_jitter_by_default_is_printed_differently() {
+    let custom = Backoff::custom(|retry| BASE * retry);
+    let printed = |backoff: Backoff| format!("{backoff:?}");
+    let is = "Backoff { curve: \"custom\", cap: \"none\", jitter: ";
+    assert_eq!(printed(custom), format!("{is}None by default }}"));
+    assert_eq!(printed(custom.with_jitter(Jitter::None)), format!("{is}None }}"));
+    // A policy does not tell this one apart.
+    let growing = Backoff::linear(BASE);
+    assert_eq!(printed(growing), printed(growing.with_jitter(Jitter::Full)));
+}
+
 /// The first delay is the base itself, also where its floating-point form is rounded. A base of zero
 /// stays zero, however far the factor has grown.
 #[test]

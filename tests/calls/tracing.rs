@@ -571,6 +571,34 @@ fn the_fields_of_a_line_can_be_queried() {
     assert_eq!(LOGGED.take()[0].1["call"], "2");
 }
 
+/// A policy without a limit allows the largest number, which tells nothing. A time below 1 ms reads as that
+/// of a call whose clock did not run.
+#[test]
+fn a_field_that_tells_nothing_is_left_out() {
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_timer(&timer);
+    let field = |policy: RetryPolicy, lasting: Duration, name: &str| {
+        capture();
+        let fails = |_| {
+            timer.advance(lasting);
+            std::future::ready(Err::<(), _>(Down(1)))
+        };
+        drive(retry(fails, policy, Never).on(&feed), &timer).unwrap_err();
+        LOGGED.take()[0].1.remove(name)
+    };
+    let endless = POLICY.with_attempts(u32::MAX).with_total_timeout(SECOND / 2);
+    assert_eq!(field(endless, Duration::ZERO, "attempts_allowed"), None);
+    assert_eq!(field(POLICY, Duration::ZERO, "attempts_allowed").as_deref(), Some("3"));
+    let limited = POLICY.with_total_timeout(SECOND * 9);
+    for lasting in [Duration::ZERO, Duration::from_micros(1), Duration::from_micros(999)] {
+        assert_eq!(field(limited, lasting, "elapsed_ms"), None, "{lasting:?}");
+    }
+    let one = field(limited, Duration::from_millis(1), "elapsed_ms");
+    assert_eq!(one.as_deref(), Some("1"));
+    // Nothing has read the clock before the attempt.
+    assert_eq!(field(POLICY, SECOND, "elapsed_ms"), None);
+}
+
 /// A classifier that names the types of its errors.
 struct Names;
 

@@ -1,6 +1,7 @@
 //! The curves of other crates and their equivalents.
 
 use std::iter;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use resile::{Backoff, Jitter, RetryPolicy, Verdict};
@@ -110,4 +111,66 @@ fn bounds_of_jitter_have_an_equivalent() {
             assert!(are_near(new, of), "{new:?} for {of:?}");
         }
     }
+}
+
+/// The same form on another curve.
+#[test]
+fn bounds_of_jitter_have_an_equivalent_on_fibonacci() {
+    let (low, high) = (0.5, 1.0);
+    let backoff = Backoff::fibonacci(SECOND.mul_f64(f64::midpoint(low, high)))
+        .with_jitter(Jitter::Proportional((high - low) / (high + low)));
+    for (retry, times) in (1..).zip([1, 1, 2, 3, 5, 8]) {
+        let (new, of) = (bounds(backoff, retry), (SECOND * times / 2, SECOND * times));
+        assert!(are_near(new, of), "{new:?} for {of:?}");
+    }
+}
+
+/// `increment` and `max_delay` of `LinearBackoff` of tokio-retry2.
+#[test]
+fn a_linear_delay_with_an_increment_and_a_cap_is_custom() {
+    const CAPPED: Backoff =
+        Backoff::custom(|retry| Duration::from_millis(100 + 70 * u64::from(retry - 1)))
+            .with_cap(Duration::from_millis(200));
+    let millis: Vec<_> = CAPPED.schedule().take(4).map(|delay| delay.as_millis()).collect();
+    assert_eq!(millis, [100, 170, 200, 200]);
+    assert_eq!(CAPPED.jitter(), Jitter::None);
+}
+
+#[test]
+fn a_factor_below_one_is_one() {
+    let backoff = Backoff::exponential(SECOND);
+    for (factor, second) in [(0.5, SECOND), (1.0, SECOND), (1.5, SECOND * 3 / 2)] {
+        assert_eq!(plain(backoff.with_factor(factor), 2), second, "{factor}");
+    }
+}
+
+/// A delay of `Jitter::Bounded` of reqwest-retry, with the draw in the function.
+fn bounded(retry: u32) -> Duration {
+    let (least, most) = (SECOND / 2, SECOND * 2_u32.pow(retry - 1));
+    rand::random_range(least..=most)
+}
+
+#[test]
+fn a_function_can_draw_its_delay_from_other_bounds() {
+    let backoff = Backoff::custom(bounded);
+    for (retry, most) in [(1, SECOND), (2, 2 * SECOND), (3, 4 * SECOND)] {
+        let drawn: Vec<_> = (0..1_000).map(|_| plain(backoff, retry)).collect();
+        assert!(drawn.iter().all(|delay| (SECOND / 2..=most).contains(delay)));
+        let middle = (SECOND / 2 + most) / 2;
+        for half in [SECOND / 2..middle, middle..most] {
+            let share = drawn.iter().filter(|delay| half.contains(delay)).count();
+            assert!((400..600).contains(&share), "retry {retry}: {share} of 1,000 in {half:?}");
+        }
+    }
+}
+
+static STEP: OnceLock<Duration> = OnceLock::new();
+
+/// The function captures nothing, so it reads what the program has read at its start.
+#[test]
+fn a_function_finds_the_step_of_the_configuration() {
+    const STEPPED: Backoff = Backoff::custom(|retry| STEP.get().copied().unwrap_or(SECOND) * retry);
+    assert_eq!(plain(STEPPED, 2), 2 * SECOND);
+    STEP.set(Duration::from_millis(250)).unwrap();
+    assert_eq!([1, 2, 3].map(|retry| plain(STEPPED, retry).as_millis()), [250, 500, 750]);
 }

@@ -1,21 +1,24 @@
 //! Rows of the chapter whose requests have no answer, or no end of one.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use http::Method;
 use reqwest_middleware::{ClientBuilder, Middleware};
-use reqwest_retry::{RetryError, RetryTransientMiddleware, policies::ExponentialBackoff};
+use reqwest_retry::{
+    RetryDecision, RetryError, RetryTransientMiddleware, policies::ExponentialBackoff,
+};
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
-use resile_tower::resile::http::Classifier;
+use resile_tower::resile::http::{Classifier, error_for_status};
 use resile_tower::resile::{Backoff, GaveUp, Never, RetryPolicy, retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::fetch;
+use crate::server::streamed;
 
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -129,4 +132,63 @@ async fn a_refused_connection_is_made_again_for_a_post() {
     let ours = sent(RetryMiddleware::new(POLICY), post, None).await;
     let reqwest_middleware::Error::Middleware(ours) = ours else { panic!("{ours}") };
     assert_eq!(ours.downcast::<GaveUp<Boxed>>().unwrap().attempts(), 4);
+}
+
+const BUSY: Option<&str> = Some("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n");
+
+/// Returns a body that cannot be cloned.
+fn stream() -> reqwest::Body {
+    reqwest::Body::wrap(streamed(2, 9))
+}
+
+/// Sends a `PUT` through the middleware. Returns the status of the last answer, or `None` without one.
+async fn put(it: impl Middleware, address: SocketAddr, body: reqwest::Body) -> Option<u16> {
+    let http = ClientBuilder::new(client(None)).with(it).build();
+    let answer = http.put(format!("http://{address}/")).body(body).send().await;
+    answer.ok().map(|answer| answer.status().as_u16())
+}
+
+#[tokio::test]
+async fn a_body_that_is_a_stream_is_sent_again_by_the_call_only() {
+    let [old, call, middleware] = [peer(BUSY).await, peer(BUSY).await, peer(BUSY).await];
+    assert_eq!(put(theirs(), old.0, stream()).await, None);
+    assert_eq!(put(RetryMiddleware::new(POLICY), middleware.0, stream()).await, Some(503));
+    let (http, url) = (client(None), format!("http://{}/", call.0));
+    let send = async |_| error_for_status(http.put(&url).body(stream()).send().await?).await;
+    let policy = POLICY.with_classifier(Classifier::idempotent());
+    assert_eq!(retry(send, policy, Never).await.unwrap_err().attempts(), 4);
+    let requests = [old, call, middleware].map(|(_, requests)| requests.load(SeqCst));
+    assert_eq!(requests, [0, 4, 1]);
+}
+
+/// Returns the wait of the program before that retry.
+fn wait(retry: u32) -> Duration {
+    SHORT * retry
+}
+
+/// A policy of the program, with the numbers of past retries that it was given.
+struct Own(Arc<Mutex<Vec<u32>>>);
+
+impl reqwest_retry::RetryPolicy for Own {
+    fn should_retry(&self, _: SystemTime, past: u32) -> RetryDecision {
+        self.0.lock().unwrap().push(past);
+        match past {
+            0..3 => RetryDecision::Retry { execute_after: SystemTime::now() + wait(past + 1) },
+            _ => RetryDecision::DoNotRetry,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_policy_of_the_program_is_custom_with_a_number_of_attempts() {
+    let [old, new] = [peer(BUSY).await, peer(BUSY).await];
+    let past = Arc::default();
+    let theirs = RetryTransientMiddleware::new_with_policy(Own(Arc::clone(&past)));
+    assert_eq!(put(theirs, old.0, "words".into()).await, Some(503));
+    assert_eq!(*past.lock().unwrap(), [0, 1, 2, 3]);
+    let policy = POLICY.with_backoff(Backoff::custom(wait));
+    assert_eq!(put(RetryMiddleware::new(policy), new.0, "words".into()).await, Some(503));
+    assert_eq!([old, new].map(|(_, requests)| requests.load(SeqCst)), [4, 4]);
+    let delays: Vec<_> = policy.backoff().schedule().take(3).collect();
+    assert_eq!(delays, [0, 1, 2].map(|past| wait(past + 1)));
 }
