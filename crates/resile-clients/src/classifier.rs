@@ -34,7 +34,9 @@ use crate::rule::if_idempotent;
 /// your own use [`over`](Self::over), because both keep this opinion. A function is for code without a
 /// policy, and for an error type that is not in the table.
 ///
-/// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`.
+/// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`. The code
+/// `CANCELLED` of gRPC tells of a cut, so for a request that is not idempotent take [`over`](Self::over): in
+/// a pair the member counts that forbids a repetition after a cut.
 ///
 /// # Examples
 ///

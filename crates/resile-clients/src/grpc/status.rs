@@ -10,8 +10,8 @@ use resile::{GaveUp, StopReason, Verdict};
 use super::{Pushback, code, name, retry_info, with_retry_info};
 use crate::chain::links;
 use crate::classifier::classifies;
-use crate::rule::State::Failing;
-use crate::rule::{always, if_idempotent};
+use crate::rule::State::{Failing, Healthy};
+use crate::rule::{always, if_idempotent, never};
 use crate::{Idempotency, http2};
 
 /// Returns the verdict on a status of `tonic`.
@@ -23,7 +23,10 @@ use crate::{Idempotency, http2};
 /// 2. the source chain: no connection was made, the peer reset the stream, or it closed the
 ///    connection and did not process the stream
 /// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed
-/// 4. the code
+/// 4. the words of `tonic` for a message above a limit and for an unknown compression.
+///    The message may be the answer, so a request that is not idempotent is in
+///    [doubt](resile::GaveUp::is_in_doubt)
+/// 5. the code
 ///
 /// A request that was cut by a timeout has no status, so pass [`Classifier`](crate::Classifier) to a
 /// policy instead of a closure around this function.
@@ -75,7 +78,26 @@ pub fn status(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
     if let Some(delay) = retry_info(status.details()) {
         return with_retry_info(number, delay, idempotency);
     }
-    by_sources(status, idempotency).or_else(|| code(number, pushback, idempotency))
+    let verdict = by_sources(status, idempotency).or_else(|| by_words(status, idempotency));
+    verdict.or_else(|| code(number, pushback, idempotency))
+}
+
+/// Returns the verdict on a message that `tonic` calls too large or compressed in an unknown way. The client
+/// says it of an answer, and the server of a request or of its answer, in the same words.
+fn by_words(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
+    let words = status.message();
+    let is_unreadable = match status.code() {
+        Code::OutOfRange => {
+            let parts = words.strip_prefix("Error, ").and_then(|words| words.split_once(' '));
+            parts.is_some_and(|(verb, words)| {
+                matches!(verb, "decoded" | "encoded")
+                    && words.starts_with("message length too large: ")
+            })
+        }
+        Code::Unimplemented => words.starts_with("Content is compressed with "),
+        _ => false,
+    };
+    is_unreadable.then(|| never(Healthy).in_doubt().verdict(idempotency))
 }
 
 fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {

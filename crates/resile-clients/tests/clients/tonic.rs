@@ -115,12 +115,16 @@ fn with_pushback(code: Code, value: &str) -> Status {
 /// The pair on the page: a late answer is final, unless a classifier before says otherwise.
 #[test]
 fn a_read_may_come_again_after_a_deadline_if_a_classifier_says_so() {
-    let late = |status: &Status| (status.code() == Code::DeadlineExceeded).then(Verdict::transient);
-    let exceeded = Status::deadline_exceeded("late");
+    fn late(status: &Status) -> Option<Verdict> {
+        let is_late = matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled);
+        is_late.then(Verdict::transient)
+    }
     let alone = Classifier::idempotent();
-    assert!(!alone.classify(&exceeded).unwrap().is_again());
     let pair = (late, alone);
-    assert!(pair.classify(&exceeded).unwrap().is_again());
+    for status in [Status::deadline_exceeded("late"), Status::cancelled("Timeout expired")] {
+        assert!(!alone.classify(&status).unwrap().is_again());
+        assert!(pair.classify(&status).unwrap().is_again());
+    }
     let missing = Status::not_found("no such city");
     assert_eq!(pair.classify(&missing), alone.classify(&missing));
     let cut = Classify::<Status>::classify_cut(&pair, Cut::Deadline);
@@ -149,6 +153,67 @@ async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
             assert_eq!(gave_up.to_string(), format!("bank: gave up after 1 attempt, {words}"));
             assert_eq!(gave_up.verdict().unwrap().health(), Health::Throttling);
         }
+    }
+}
+
+/// Makes a call whose only attempt fails with this status.
+async fn call_with(status: Status, classifier: Classifier) -> GaveUp<Status> {
+    let policy = RetryPolicy::new().with_classifier(classifier);
+    let op = |_| std::future::ready(Err::<(), _>(status.clone()));
+    let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+    retry(op, policy.with_attempts(1), Never).on(&upstream).await.unwrap_err()
+}
+
+/// A server that ends its handler answers `CANCELLED`, after the handler has worked.
+#[tokio::test]
+async fn an_order_is_in_doubt_unless_its_code_says_what_happened() {
+    let unknown = [
+        Code::Cancelled,
+        Code::Unknown,
+        Code::DeadlineExceeded,
+        Code::ResourceExhausted,
+        Code::Internal,
+        Code::Unavailable,
+        Code::DataLoss,
+    ];
+    for number in 1..=16 {
+        let code = Code::from_i32(number);
+        let order = call_with(Status::new(code, "words"), Classifier::non_idempotent()).await;
+        assert_eq!(order.is_in_doubt(), unknown.contains(&code), "{order}");
+        assert_eq!(order.reason(), StopReason::Fatal, "{code:?}");
+        let read = call_with(Status::new(code, "words"), Classifier::idempotent()).await;
+        assert!(!read.is_in_doubt(), "{read}");
+    }
+    // `RetryInfo` and the order's own end of the request change nothing.
+    let details = Bytes::from(details(7, None));
+    let waits = Status::with_details(Code::Cancelled, "words", details);
+    assert!(call_with(waits, Classifier::non_idempotent()).await.is_in_doubt());
+    let mut own = Status::cancelled("client cancelled");
+    own.set_source(Arc::new(h2::Error::from(Reason::CANCEL)));
+    assert!(call_with(own, Classifier::non_idempotent()).await.is_in_doubt());
+    // The breaker learns nothing.
+    let verdict = grpc::status(&Status::cancelled("Timeout expired"), NotIdempotent).unwrap();
+    assert_eq!((verdict.is_again(), verdict.health()), (false, Health::Unknown));
+}
+
+/// The words of `tonic` for a message above a limit and for an unknown compression. The request may be
+/// meant, and the answer too: the server has executed the order then.
+#[tokio::test]
+async fn an_order_whose_answer_may_be_unreadable_is_in_doubt() {
+    let large = |verb| {
+        let words = "message length too large: found 9 bytes, the limit is: 8 bytes";
+        Status::out_of_range(format!("Error, {verb} {words}"))
+    };
+    let gzip = "Content is compressed with `gzip` which isn't supported";
+    for status in [large("decoded"), large("encoded"), Status::unimplemented(gzip)] {
+        let order = call_with(status.clone(), Classifier::non_idempotent()).await;
+        assert!(order.is_in_doubt(), "{status}");
+        assert_eq!(order.verdict().unwrap().health(), Health::Healthy);
+        let read = call_with(status, Classifier::idempotent()).await;
+        assert_eq!((read.reason(), read.is_in_doubt()), (StopReason::Fatal, false));
+    }
+    for other in [Status::out_of_range("page 9 of 8"), Status::unimplemented("")] {
+        assert!(!call_with(other, Classifier::non_idempotent()).await.is_in_doubt());
     }
 }
 

@@ -18,6 +18,7 @@ use tower::util::service_fn;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::retries::AT_ONCE;
+use super::statuses::Ends;
 
 fn end(extensions: &Extensions) -> Option<&GaveUp<Boxed>> {
     extensions.get::<Arc<GaveUp<Boxed>>>().map(Arc::as_ref)
@@ -123,4 +124,21 @@ async fn an_answer_of_grpc_has_the_end_of_its_call() {
     let end = end(answer.extensions()).unwrap();
     assert_eq!(end.upstream(), Some("store"));
     assert_eq!(end.last().unwrap().to_string(), "UNAVAILABLE: down");
+}
+
+/// A server that ends its own handler answers so, after the handler has worked.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_order_is_in_doubt() {
+    static ENDS: Ends = Ends::new();
+    static SHOP: Upstream = Upstream::new("shop").with_observer(&ENDS);
+    let ended = answering!(200, "grpc-status": "1", "grpc-message": "Timeout expired");
+    let order = RetryLayer::grpc(AT_ONCE, NotIdempotent).on(&SHOP).layer(ended);
+    assert_eq!(asked(order, post()).await, Some((StopReason::Fatal, 1, true)));
+    assert_eq!(
+        ENDS.take()[0].1,
+        "shop: gave up after 1 of 4 attempts, the request may have been executed and must not be \
+         sent again: /orders: CANCELLED: Timeout expired",
+    );
+    let read = RetryLayer::grpc(AT_ONCE, Idempotent).on(&SHOP).layer(ended);
+    assert_eq!(asked(read, post()).await, Some((StopReason::Fatal, 1, false)));
 }
