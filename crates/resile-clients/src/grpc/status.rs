@@ -124,15 +124,19 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 
 /// Returns the status of a call that ended without an answer, for a caller that knows only statuses.
 ///
-/// | end of the call | code |
+/// | end of the call: the first row that applies | code |
 /// |---|---|
-/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
-/// | the deadline, or a last attempt that a timeout cut | `DEADLINE_EXCEEDED` |
 /// | the token | `CANCELLED` |
-/// | any other | that of the last status, or what `tonic` makes of the last error |
+/// | the last attempt ended with a status of the server | that of the server, with its message, details and metadata |
+/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
+/// | a timeout or the deadline cut the last attempt, or no attempt began before the deadline | `DEADLINE_EXCEEDED` |
+/// | any other | what `tonic` makes of the last error |
 ///
-/// If the server has answered, the message is its own. Otherwise it has the words of the call with the
-/// chain of causes: `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
+/// So a service whose caller retries too passes on the `RetryInfo` or the pushback of a refusal, also if its
+/// own deadline comes before that wait is over.
+///
+/// If the status is not that of the server, its message has the words of the call with the chain of causes:
+/// `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
 ///
 /// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
 /// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
@@ -178,15 +182,16 @@ pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
 where
     GaveUp<E>: Error + Send + Sync + 'static,
 {
+    let is_answer = gave_up.cut().is_none() && is_answer(&gave_up);
     let code = match gave_up.reason() {
-        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
         StopReason::Cancelled => Some(Code::Cancelled),
-        StopReason::Deadline => Some(Code::DeadlineExceeded),
+        _ if is_answer => None,
+        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
         _ if gave_up.cut().is_some() => Some(Code::DeadlineExceeded),
+        StopReason::Deadline if gave_up.last().is_none() => Some(Code::DeadlineExceeded),
         _ => None,
     };
     let words = whole(&gave_up);
-    let is_answer = is_answer(&gave_up);
     let gave_up = Arc::new(gave_up);
     let mut status = if let Some(code) = code {
         Status::new(code, words)
@@ -198,7 +203,7 @@ where
     status
 }
 
-/// Returns whether the call ended with a status of the server. One that `tonic` made itself has a source.
+/// Returns whether the last error is a status of the server. One that `tonic` made itself has a source.
 fn is_answer(gave_up: &(dyn Error + 'static)) -> bool {
     let status = links(gave_up).find_map(|error| error.downcast_ref::<Status>());
     status.is_some_and(|status| status.source().is_none())

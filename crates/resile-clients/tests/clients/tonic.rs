@@ -14,7 +14,8 @@ use resile_clients::resile::classify::Cut;
 use resile_clients::resile::error::Boxed;
 use resile_clients::resile::time::ManualTimer;
 use resile_clients::resile::{
-    Attempt, Classify, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Classify, GaveUp, Health, Jitter, Never, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 use tonic::metadata::MetadataMap;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
@@ -474,4 +475,60 @@ async fn the_status_of_a_call_without_an_answer_has_all_words() {
     let status = grpc::to_status(boxed);
     assert_eq!((status.code(), status.message()), (Code::NotFound, "no such city"));
     assert!(status.source().unwrap().is::<GaveUp<Boxed>>());
+}
+
+/// The status of the server stays whole, so the next service in a chain learns when to come back.
+#[tokio::test]
+async fn a_refusal_whose_wait_is_too_long_keeps_its_status() {
+    let limited = || {
+        let mut metadata = MetadataMap::new();
+        metadata.insert("x-limit", "orders".parse().unwrap());
+        let (code, details) = (Code::ResourceExhausted, Bytes::from(details(8, None)));
+        Status::with_details_and_metadata(code, "slow down", details, metadata)
+    };
+    let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(3));
+    let ended = async |upstream: &Upstream<ManualTimer>, classifier, status: Status| {
+        let attempt = |_| std::future::ready(Err::<(), _>(status.clone()));
+        let call = retry(attempt, policy.with_classifier(classifier), Never);
+        call.on(upstream).await.unwrap_err()
+    };
+    let of = |status: Status| {
+        let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Status>>().unwrap();
+        (gave_up.reason(), status.code(), status.message().to_owned())
+    };
+    let bank = Upstream::new("bank").with_timer(ManualTimer::new());
+    let orders = Classifier::non_idempotent();
+    let status = grpc::to_status(ended(&bank, orders, limited()).await);
+    assert_eq!((status.details(), status.metadata().len()), (limited().details(), 1));
+    assert_eq!(status.metadata().get("x-limit").unwrap(), "orders");
+    let words = "slow down".to_owned();
+    assert_eq!(of(status), (StopReason::Deadline, Code::ResourceExhausted, words));
+    let mut pushed = Status::unavailable("down");
+    pushed.metadata_mut().insert(Pushback::NAME, 8000.into());
+    let status = grpc::to_status(ended(&bank, Classifier::idempotent(), pushed).await);
+    assert_eq!(status.metadata().get(Pushback::NAME).unwrap(), "8000");
+    assert_eq!(of(status), (StopReason::Deadline, Code::Unavailable, "down".to_owned()));
+    // A breaker ends the call, after the server has answered.
+    let breaker = Breaker::new().with_consecutive(1);
+    let broken = Upstream::new("bank").with_timer(ManualTimer::new()).with_breaker(breaker);
+    let status = Status::internal("no disk");
+    let status = grpc::to_status(ended(&broken, Classifier::idempotent(), status).await);
+    assert_eq!(of(status), (StopReason::Open, Code::Internal, "no disk".to_owned()));
+    let status = Status::internal("no disk");
+    let status = grpc::to_status(ended(&broken, Classifier::idempotent(), status).await);
+    assert_eq!(status.code(), Code::Unavailable, "no attempt was made: {status}");
+    // No answer, and no time for the next attempt.
+    let slow = RetryPolicy::new()
+        .with_classifier(orders)
+        .with_backoff(Backoff::fixed(Duration::from_secs(8)).with_jitter(Jitter::None))
+        .with_total_timeout(Duration::from_secs(3));
+    let refused = || {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Status::from_error(ConnectError(refused.into()).into())
+    };
+    let call = retry(|_| std::future::ready(Err::<(), _>(refused())), slow, Never).on(&bank);
+    let status = grpc::to_status(call.await.unwrap_err());
+    assert!(status.message().ends_with(": connection refused"), "{status}");
+    let (reason, code, _) = of(status);
+    assert_eq!((reason, code), (StopReason::Deadline, Code::Unavailable));
 }
