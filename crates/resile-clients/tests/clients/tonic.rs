@@ -1,5 +1,6 @@
 //! Statuses of `tonic`, made by its own constructors, and frames of a real peer in memory.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -105,6 +106,40 @@ async fn a_cut_request_is_sent_again_only_if_it_is_idempotent() {
     assert_eq!(attempts(Classifier::idempotent()).await.unwrap(), 2);
     let gave_up = attempts(Classifier::non_idempotent()).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+}
+
+/// A cut attempt has no error that names its method, so the classifier does.
+#[tokio::test]
+async fn what_contains_a_classifier_knows_the_place_of_its_request() {
+    const READ: Classifier = Classifier::idempotent().with_place("/shop.Shop/Price");
+    fn place<E>(classifier: &dyn Classify<E>) -> Option<String> {
+        classifier.place().map(Cow::into_owned)
+    }
+    let known = Some("/shop.Shop/Price".to_owned());
+    assert_eq!(place::<Status>(&Classifier::idempotent()), None);
+    assert_ne!(READ, Classifier::idempotent());
+    assert_eq!(place::<Status>(&READ), known);
+    let over = READ.over(|clients, (status,): &(Status,)| clients.verdict(status));
+    assert_eq!(place::<(Status,)>(&over), known);
+    assert_eq!(place::<Status>(&(|_: &Status| None::<Verdict>, READ)), known);
+
+    let timer = ManualTimer::new();
+    let shop = Upstream::new("shop").with_timer(timer.clone());
+    let policy = RetryPolicy::none().with_attempt_timeout(Duration::from_millis(500));
+    let call = retry(
+        |_| std::future::pending::<Result<(), Status>>(),
+        policy.with_classifier(READ),
+        Never,
+    );
+    let (ended, ()) = tokio::join!(call.on(&shop), async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+            timer.advance(Duration::from_millis(100));
+        }
+    });
+    let end = "(last failure: /shop.Shop/Price: did not finish within 500ms)";
+    let gave_up = ended.unwrap_err();
+    assert!(gave_up.to_string().ends_with(end), "{gave_up}");
 }
 
 fn with_pushback(code: Code, value: &str) -> Status {
