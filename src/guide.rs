@@ -228,6 +228,7 @@ chapter! {
 chapter! {
     clients ["tokio"] [
         "crate::io::Classifier" "crate::RetryPolicy::contention" "crate::Attempt::number"
+        "crate::retry()"
     ]
     include_str!("../docs/guide/clients.md")
 }
