@@ -13,6 +13,7 @@ use resile_tower::resile::{GaveUp, Never, RetryPolicy, StopReason, retry};
 use resile_tower::resile_clients::Classifier;
 use resile_tower::resile_clients::Idempotency::NotIdempotent;
 use resile_tower::resile_clients::grpc::to_status;
+use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
@@ -55,7 +56,8 @@ fn start(service: WeatherServer<Shop>) -> Channel {
 
 /// Orders by a retry around the call.
 async fn order(client: &WeatherClient<Channel>, city: &str) -> GaveUp<Status> {
-    let policy = RetryPolicy::new().with_classifier(Classifier::non_idempotent());
+    let policy =
+        RetryPolicy::contention().with_attempts(3).with_classifier(Classifier::non_idempotent());
     let attempt = |_| {
         let (mut client, city) = (client.clone(), City { name: city.to_owned() });
         async move { client.order(city).await }
@@ -100,4 +102,22 @@ async fn an_order_whose_answer_is_too_large_is_in_doubt() {
         assert_eq!((end.reason(), end.is_in_doubt()), (StopReason::Fatal, true), "{end:?}");
         assert_eq!(ORDERS.load(SeqCst), count);
     }
+}
+
+/// The server takes connections and closes them, so `hyper` never begins a request.
+#[tokio::test]
+async fn an_order_that_no_connection_took_is_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await.unwrap());
+        }
+    });
+    let channel = Channel::from_shared(url).unwrap().connect_lazy();
+    let end = order(&WeatherClient::new(channel), "Paris").await;
+    let status = end.last().unwrap();
+    assert_eq!((status.code(), status.message()), (Code::Cancelled, "operation was canceled"));
+    assert_eq!((end.reason(), end.attempts()), (StopReason::Attempts, 3));
+    assert!(!end.is_in_doubt());
 }

@@ -12,7 +12,7 @@ use crate::chain::links;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy};
 use crate::rule::{always, if_idempotent, never};
-use crate::{Idempotency, http2};
+use crate::{Idempotency, http2, hyper};
 
 /// Returns the verdict on a status of `tonic`.
 ///
@@ -22,7 +22,8 @@ use crate::{Idempotency, http2};
 ///    what it wants
 /// 2. the source chain: no connection was made, the peer reset the stream, or it closed the
 ///    connection and did not process the stream
-/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed
+/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. A
+///    connection that closed before the request began has this code too, and any request is sent again
 /// 4. the words of `tonic` for a message above a limit and for an unknown compression.
 ///    The message may be the answer, so a request that is not idempotent is in
 ///    [doubt](resile::GaveUp::is_in_doubt)
@@ -110,12 +111,21 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
         }
+        if status.code() == Code::Cancelled && is_canceled(error) {
+            return hyper::kind("canceled", idempotency);
+        }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             return http2::frame(error, idempotency);
         }
     }
     let is_passing = matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal);
     (is_passing && never_sent(status)).then(|| always(Failing).verdict(idempotency))
+}
+
+/// Returns whether an error of `hyper` says that the connection closed before the request began. This feature
+/// has no `hyper`, so its `Debug` tells the type and the kind.
+fn is_canceled(error: &(dyn Error + 'static)) -> bool {
+    format!("{error:?}").starts_with("hyper::Error(Canceled")
 }
 
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {

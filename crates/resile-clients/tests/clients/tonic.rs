@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -285,6 +286,38 @@ fn an_own_timeout_may_follow_the_request() {
     assert_eq!(status.code(), Code::Cancelled);
     assert_eq!(seen(&status), Some((true, false, FAILING, false)));
     assert_eq!(seen(&Status::cancelled("Timeout expired")).unwrap().2, Health::Unknown);
+}
+
+/// An error of `hyper`, whose kind only `Debug` tells to a crate without it.
+struct Closed(&'static str);
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hyper::Error({}, \"connection closed\")", self.0)
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("operation was canceled")
+    }
+}
+
+impl Error for Closed {}
+
+/// A test in `lab/tonic` provokes it on a real connection.
+#[test]
+fn a_connection_that_closed_before_the_request_began_took_nothing() {
+    let cancelled = |kind| {
+        let mut status = Status::cancelled("operation was canceled");
+        status.set_source(Arc::new(Closed(kind)));
+        status
+    };
+    let row = rows().into_iter().find(|row| (row.family, row.code) == ("hyper", "canceled"));
+    assert_eq!(seen(&cancelled("Canceled")), Some(row.unwrap().says));
+    let verdict = grpc::status(&cancelled("Canceled"), NotIdempotent).unwrap();
+    assert!(verdict.is_again());
+    assert_eq!(seen(&cancelled("User(DispatchGone)")), seen(&Status::cancelled("words")));
 }
 
 #[test]
