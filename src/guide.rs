@@ -58,7 +58,7 @@ chapter! {
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
-        "crate::Classify" "crate::Classify::place" "crate::classify::Over::new"
+        "crate::Classify" "crate::Classify::place" "crate::classify::Over::new" "crate::classify::Over::with_place"
         "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
@@ -228,6 +228,7 @@ chapter! {
 chapter! {
     clients ["tokio"] [
         "crate::io::Classifier" "crate::RetryPolicy::contention" "crate::Attempt::number"
+        "crate::retry()"
     ]
     include_str!("../docs/guide/clients.md")
 }

@@ -83,9 +83,9 @@ impl<C, F> Over<C, F> {
         Self { classifier, map, cut: cut.stated().on_cut(), place: None }
     }
 
-    /// Sets the place that the classifier knows.
-    #[cfg(feature = "http")]
-    pub(crate) const fn at(mut self, place: Option<&'static str>) -> Self {
+    /// Sets the [place](Classify::place) that `classifier` knows. Call this in the `over` of a classifier
+    /// that you publish if it has a place.
+    pub const fn with_place(mut self, place: Option<&'static str>) -> Self {
         self.place = place;
         self
     }

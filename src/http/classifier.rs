@@ -223,7 +223,7 @@ impl Classifier {
         F: Fn(&Self, &E) -> V,
         V: Opinion,
     {
-        Over::new(self, self.unanswered(), map).at(self.place)
+        Over::new(self, self.unanswered(), map).with_place(self.place)
     }
 
     /// Returns the place that the requests go to.

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use resile::classify::{Opinion, Over};
 use resile::{Classify, Verdict};
 
@@ -34,7 +36,9 @@ use crate::rule::if_idempotent;
 /// your own use [`over`](Self::over), because both keep this opinion. A function is for code without a
 /// policy, and for an error type that is not in the table.
 ///
-/// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`.
+/// To treat a code differently, put your own classifier first: `(mine, Classifier::idempotent())`. The code
+/// `CANCELLED` of gRPC tells of a cut, so for a request that is not idempotent take [`over`](Self::over): in
+/// a pair the member counts that forbids a repetition after a cut.
 ///
 /// # Examples
 ///
@@ -54,18 +58,61 @@ use crate::rule::if_idempotent;
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Classifier {
     pub(crate) idempotency: Idempotency,
+    place: Option<&'static str>,
 }
 
 impl Classifier {
     /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
-        Self { idempotency: Idempotency::Idempotent }
+        Self { idempotency: Idempotency::Idempotent, place: None }
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
     /// again if it surely was not executed.
     pub const fn non_idempotent() -> Self {
-        Self { idempotency: Idempotency::NotIdempotent }
+        Self { idempotency: Idempotency::NotIdempotent, place: None }
+    }
+
+    /// Sets the [place](Classify::place) that the requests go to, such as `/store.Store/Stock` for a method of
+    /// gRPC. A second call replaces the first one.
+    ///
+    /// The log prints the place before the words of a cut attempt, and so does the error of the call,
+    /// because such an attempt has no error of the client. It is not part of a verdict. A pair of
+    /// classifiers has the place of its first member that knows one. A layer of `resile-tower` takes the
+    /// path of the request itself.
+    ///
+    /// # Examples
+    ///
+    #[cfg_attr(feature = "tonic-0_14", doc = "```")]
+    #[cfg_attr(not(feature = "tonic-0_14"), doc = "```text")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use resile_clients::Classifier;
+    /// use resile_clients::resile::{Never, RetryPolicy, Upstream, retry};
+    /// use std::time::Duration;
+    /// use tonic::Status;
+    ///
+    /// const STOCK: RetryPolicy<Classifier> = RetryPolicy::none()
+    ///     .with_attempt_timeout(Duration::from_millis(500))
+    ///     .with_classifier(Classifier::idempotent().with_place("/store.Store/Stock"));
+    ///
+    /// # use resile_clients::resile::time::ManualTimer;
+    /// # let timer = ManualTimer::new();
+    /// let store = Upstream::new("store");
+    /// # let store = store.with_timer(timer.clone());
+    /// # async fn stock() -> Result<u32, Status> { std::future::pending().await }
+    /// let call = retry(|_| stock(), STOCK, Never).on(&store);
+    /// # let call = async {
+    /// #     tokio::join!(call, async { timer.advance(Duration::from_millis(500)) }).0
+    /// # };
+    /// let gave_up = call.await.unwrap_err();
+    /// let end = "(last failure: /store.Store/Stock: did not finish within 500ms)";
+    /// assert!(gave_up.to_string().ends_with(end));
+    /// # }
+    /// ```
+    pub const fn with_place(mut self, place: &'static str) -> Self {
+        self.place = Some(place);
+        self
     }
 
     /// Returns whether requests count as idempotent.
@@ -89,8 +136,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
-    /// asks this classifier. The opinion on cut attempts remains that of this classifier, but the word
-    /// of `error.type` does not: see [`Over`].
+    /// asks this classifier. The opinion on cut attempts and the [place](Self::with_place) remain those of
+    /// this classifier, but the word of `error.type` does not: see [`Over`].
     ///
     /// # Examples
     ///
@@ -121,7 +168,13 @@ impl Classifier {
         F: Fn(&Self, &E) -> V,
         V: Opinion,
     {
-        Over::new(self, self.unanswered(), map)
+        Over::new(self, self.unanswered(), map).with_place(self.place)
+    }
+
+    /// Returns the place that the requests go to.
+    #[allow(dead_code, reason = "without a client nothing asks for it")]
+    pub(crate) fn known_place(&self) -> Option<Cow<'_, str>> {
+        self.place.map(Cow::Borrowed)
     }
 }
 
@@ -137,6 +190,10 @@ macro_rules! classifies {
 
             fn classify_cut(&self, _: resile::classify::Cut) -> Option<resile::Verdict> {
                 Some(self.unanswered())
+            }
+
+            fn place(&self) -> Option<std::borrow::Cow<'_, str>> {
+                self.known_place()
             }
 
             fn error_type<'e>(&self, error: &'e $type) -> Option<std::borrow::Cow<'e, str>> {

@@ -49,6 +49,11 @@ impl Pushback {
 
 /// Returns the verdict on a status code, with the pushback of the server.
 ///
+/// `CANCELLED` is final as `DEADLINE_EXCEEDED` is: a server that ends a request by its own timeout would end
+/// the next one too, and one that a person has cancelled must not come again. It does not say how far
+/// the request came, so any that is not idempotent is in [doubt](resile::GaveUp::is_in_doubt). The breaker
+/// does not count it, because the server need not be the one that has cancelled.
+///
 /// After a pushback an idempotent request is sent again whatever the code says. Another request is
 /// not, unless its code proves that it was not executed.
 ///
@@ -139,7 +144,8 @@ pub const fn name(code: i32) -> Option<&'static str> {
 
 const fn rule(code: i32) -> Option<Rule> {
     Some(match code {
-        1 => never(Unknown),
+        // A server that ends its own handler answers so too, after the handler has worked.
+        1 => never(Unknown).in_doubt(),
         2 | 13 | 14 => if_idempotent(Failing),
         4 | 15 => never(Failing),
         8 => if_idempotent(Overload),

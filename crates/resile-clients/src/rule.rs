@@ -7,6 +7,8 @@ use crate::Idempotency;
 pub(crate) struct Rule {
     again: Again,
     state: State,
+    /// Whether nobody knows if the request was executed, although the upstream is not known to fail.
+    is_in_doubt: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,17 +32,17 @@ pub(crate) enum State {
 
 /// Creates a rule for a request that surely was not executed.
 pub(crate) const fn always(state: State) -> Rule {
-    Rule { again: Again::Always, state }
+    Rule { again: Again::Always, state, is_in_doubt: false }
 }
 
 /// Creates a rule for a request that may have been executed.
 pub(crate) const fn if_idempotent(state: State) -> Rule {
-    Rule { again: Again::IfIdempotent, state }
+    Rule { again: Again::IfIdempotent, state, is_in_doubt: false }
 }
 
 /// Creates a rule for a request that fails again.
 pub(crate) const fn never(state: State) -> Rule {
-    Rule { again: Again::Never, state }
+    Rule { again: Again::Never, state, is_in_doubt: false }
 }
 
 impl Rule {
@@ -58,8 +60,16 @@ impl Rule {
         };
         match idempotency {
             Idempotency::Idempotent => verdict.idempotent(),
+            // As after a cut, nobody knows the end.
+            Idempotency::NotIdempotent if self.is_in_doubt => verdict.on_cut(),
             Idempotency::NotIdempotent => verdict,
         }
+    }
+
+    /// Adds that nobody knows whether the request was executed. A failing upstream and one that is
+    /// overloaded say it already.
+    pub(crate) const fn in_doubt(self) -> Self {
+        Self { is_in_doubt: true, ..self }
     }
 
     /// Returns whether the request surely was not executed and may be sent again.

@@ -10,9 +10,9 @@ use resile::{GaveUp, StopReason, Verdict};
 use super::{Pushback, code, name, retry_info, with_retry_info};
 use crate::chain::links;
 use crate::classifier::classifies;
-use crate::rule::State::Failing;
-use crate::rule::{always, if_idempotent};
-use crate::{Idempotency, http2};
+use crate::rule::State::{Failing, Healthy};
+use crate::rule::{always, if_idempotent, never};
+use crate::{Idempotency, http2, hyper};
 
 /// Returns the verdict on a status of `tonic`.
 ///
@@ -22,8 +22,12 @@ use crate::{Idempotency, http2};
 ///    what it wants
 /// 2. the source chain: no connection was made, the peer reset the stream, or it closed the
 ///    connection and did not process the stream
-/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed
-/// 4. the code
+/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. A
+///    connection that closed before the request began has this code too, and any request is sent again
+/// 4. the words of `tonic` for a message above a limit and for an unknown compression.
+///    The message may be the answer, so a request that is not idempotent is in
+///    [doubt](resile::GaveUp::is_in_doubt)
+/// 5. the code
 ///
 /// A request that was cut by a timeout has no status, so pass [`Classifier`](crate::Classifier) to a
 /// policy instead of a closure around this function.
@@ -75,7 +79,26 @@ pub fn status(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
     if let Some(delay) = retry_info(status.details()) {
         return with_retry_info(number, delay, idempotency);
     }
-    by_sources(status, idempotency).or_else(|| code(number, pushback, idempotency))
+    let verdict = by_sources(status, idempotency).or_else(|| by_words(status, idempotency));
+    verdict.or_else(|| code(number, pushback, idempotency))
+}
+
+/// Returns the verdict on a message that `tonic` calls too large or compressed in an unknown way. The client
+/// says it of an answer, and the server of a request or of its answer, in the same words.
+fn by_words(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
+    let words = status.message();
+    let is_unreadable = match status.code() {
+        Code::OutOfRange => {
+            let parts = words.strip_prefix("Error, ").and_then(|words| words.split_once(' '));
+            parts.is_some_and(|(verb, words)| {
+                matches!(verb, "decoded" | "encoded")
+                    && words.starts_with("message length too large: ")
+            })
+        }
+        Code::Unimplemented => words.starts_with("Content is compressed with "),
+        _ => false,
+    };
+    is_unreadable.then(|| never(Healthy).in_doubt().verdict(idempotency))
 }
 
 fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
@@ -88,6 +111,9 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
         }
+        if status.code() == Code::Cancelled && is_canceled(error) {
+            return hyper::kind("canceled", idempotency);
+        }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             return http2::frame(error, idempotency);
         }
@@ -96,21 +122,31 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
     (is_passing && never_sent(status)).then(|| always(Failing).verdict(idempotency))
 }
 
+/// Returns whether an error of `hyper` says that the connection closed before the request began. This feature
+/// has no `hyper`, so its `Debug` tells the type and the kind.
+fn is_canceled(error: &(dyn Error + 'static)) -> bool {
+    format!("{error:?}").starts_with("hyper::Error(Canceled")
+}
+
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     error.source()
 }
 
 /// Returns the status of a call that ended without an answer, for a caller that knows only statuses.
 ///
-/// | end of the call | code |
+/// | end of the call: the first row that applies | code |
 /// |---|---|
-/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
-/// | the deadline, or a last attempt that a timeout cut | `DEADLINE_EXCEEDED` |
 /// | the token | `CANCELLED` |
-/// | any other | that of the last status, or what `tonic` makes of the last error |
+/// | the last attempt ended with a status of the server | that of the server, with its message, details and metadata |
+/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
+/// | a timeout or the deadline cut the last attempt, or no attempt began before the deadline | `DEADLINE_EXCEEDED` |
+/// | any other | what `tonic` makes of the last error |
 ///
-/// If the server has answered, the message is its own. Otherwise it has the words of the call with the
-/// chain of causes: `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
+/// So a service whose caller retries too passes on the `RetryInfo` or the pushback of a refusal, also if its
+/// own deadline comes before that wait is over.
+///
+/// If the status is not that of the server, its message has the words of the call with the chain of causes:
+/// `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
 ///
 /// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
 /// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
@@ -156,15 +192,16 @@ pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
 where
     GaveUp<E>: Error + Send + Sync + 'static,
 {
+    let is_answer = gave_up.cut().is_none() && is_answer(&gave_up);
     let code = match gave_up.reason() {
-        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
         StopReason::Cancelled => Some(Code::Cancelled),
-        StopReason::Deadline => Some(Code::DeadlineExceeded),
+        _ if is_answer => None,
+        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
         _ if gave_up.cut().is_some() => Some(Code::DeadlineExceeded),
+        StopReason::Deadline if gave_up.last().is_none() => Some(Code::DeadlineExceeded),
         _ => None,
     };
     let words = whole(&gave_up);
-    let is_answer = is_answer(&gave_up);
     let gave_up = Arc::new(gave_up);
     let mut status = if let Some(code) = code {
         Status::new(code, words)
@@ -176,7 +213,7 @@ where
     status
 }
 
-/// Returns whether the call ended with a status of the server. One that `tonic` made itself has a source.
+/// Returns whether the last error is a status of the server. One that `tonic` made itself has a source.
 fn is_answer(gave_up: &(dyn Error + 'static)) -> bool {
     let status = links(gave_up).find_map(|error| error.downcast_ref::<Status>());
     status.is_some_and(|status| status.source().is_none())

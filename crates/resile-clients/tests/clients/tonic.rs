@@ -1,6 +1,8 @@
 //! Statuses of `tonic`, made by its own constructors, and frames of a real peer in memory.
 
+use std::borrow::Cow;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,8 @@ use resile_clients::resile::classify::Cut;
 use resile_clients::resile::error::Boxed;
 use resile_clients::resile::time::ManualTimer;
 use resile_clients::resile::{
-    Attempt, Classify, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Attempt, Backoff, Breaker, Classify, GaveUp, Health, Jitter, Never, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 use tonic::metadata::MetadataMap;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
@@ -106,6 +109,40 @@ async fn a_cut_request_is_sent_again_only_if_it_is_idempotent() {
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 
+/// A cut attempt has no error that names its method, so the classifier does.
+#[tokio::test]
+async fn what_contains_a_classifier_knows_the_place_of_its_request() {
+    const READ: Classifier = Classifier::idempotent().with_place("/shop.Shop/Price");
+    fn place<E>(classifier: &dyn Classify<E>) -> Option<String> {
+        classifier.place().map(Cow::into_owned)
+    }
+    let known = Some("/shop.Shop/Price".to_owned());
+    assert_eq!(place::<Status>(&Classifier::idempotent()), None);
+    assert_ne!(READ, Classifier::idempotent());
+    assert_eq!(place::<Status>(&READ), known);
+    let over = READ.over(|clients, (status,): &(Status,)| clients.verdict(status));
+    assert_eq!(place::<(Status,)>(&over), known);
+    assert_eq!(place::<Status>(&(|_: &Status| None::<Verdict>, READ)), known);
+
+    let timer = ManualTimer::new();
+    let shop = Upstream::new("shop").with_timer(timer.clone());
+    let policy = RetryPolicy::none().with_attempt_timeout(Duration::from_millis(500));
+    let call = retry(
+        |_| std::future::pending::<Result<(), Status>>(),
+        policy.with_classifier(READ),
+        Never,
+    );
+    let (ended, ()) = tokio::join!(call.on(&shop), async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+            timer.advance(Duration::from_millis(100));
+        }
+    });
+    let end = "(last failure: /shop.Shop/Price: did not finish within 500ms)";
+    let gave_up = ended.unwrap_err();
+    assert!(gave_up.to_string().ends_with(end), "{gave_up}");
+}
+
 fn with_pushback(code: Code, value: &str) -> Status {
     let mut metadata = MetadataMap::new();
     metadata.insert(Pushback::NAME, value.parse().unwrap());
@@ -115,12 +152,16 @@ fn with_pushback(code: Code, value: &str) -> Status {
 /// The pair on the page: a late answer is final, unless a classifier before says otherwise.
 #[test]
 fn a_read_may_come_again_after_a_deadline_if_a_classifier_says_so() {
-    let late = |status: &Status| (status.code() == Code::DeadlineExceeded).then(Verdict::transient);
-    let exceeded = Status::deadline_exceeded("late");
+    fn late(status: &Status) -> Option<Verdict> {
+        let is_late = matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled);
+        is_late.then(Verdict::transient)
+    }
     let alone = Classifier::idempotent();
-    assert!(!alone.classify(&exceeded).unwrap().is_again());
     let pair = (late, alone);
-    assert!(pair.classify(&exceeded).unwrap().is_again());
+    for status in [Status::deadline_exceeded("late"), Status::cancelled("Timeout expired")] {
+        assert!(!alone.classify(&status).unwrap().is_again());
+        assert!(pair.classify(&status).unwrap().is_again());
+    }
     let missing = Status::not_found("no such city");
     assert_eq!(pair.classify(&missing), alone.classify(&missing));
     let cut = Classify::<Status>::classify_cut(&pair, Cut::Deadline);
@@ -149,6 +190,67 @@ async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
             assert_eq!(gave_up.to_string(), format!("bank: gave up after 1 attempt, {words}"));
             assert_eq!(gave_up.verdict().unwrap().health(), Health::Throttling);
         }
+    }
+}
+
+/// Makes a call whose only attempt fails with this status.
+async fn call_with(status: Status, classifier: Classifier) -> GaveUp<Status> {
+    let policy = RetryPolicy::new().with_classifier(classifier);
+    let op = |_| std::future::ready(Err::<(), _>(status.clone()));
+    let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
+    retry(op, policy.with_attempts(1), Never).on(&upstream).await.unwrap_err()
+}
+
+/// A server that ends its handler answers `CANCELLED`, after the handler has worked.
+#[tokio::test]
+async fn an_order_is_in_doubt_unless_its_code_says_what_happened() {
+    let unknown = [
+        Code::Cancelled,
+        Code::Unknown,
+        Code::DeadlineExceeded,
+        Code::ResourceExhausted,
+        Code::Internal,
+        Code::Unavailable,
+        Code::DataLoss,
+    ];
+    for number in 1..=16 {
+        let code = Code::from_i32(number);
+        let order = call_with(Status::new(code, "words"), Classifier::non_idempotent()).await;
+        assert_eq!(order.is_in_doubt(), unknown.contains(&code), "{order}");
+        assert_eq!(order.reason(), StopReason::Fatal, "{code:?}");
+        let read = call_with(Status::new(code, "words"), Classifier::idempotent()).await;
+        assert!(!read.is_in_doubt(), "{read}");
+    }
+    // `RetryInfo` and the order's own end of the request change nothing.
+    let details = Bytes::from(details(7, None));
+    let waits = Status::with_details(Code::Cancelled, "words", details);
+    assert!(call_with(waits, Classifier::non_idempotent()).await.is_in_doubt());
+    let mut own = Status::cancelled("client cancelled");
+    own.set_source(Arc::new(h2::Error::from(Reason::CANCEL)));
+    assert!(call_with(own, Classifier::non_idempotent()).await.is_in_doubt());
+    // The breaker learns nothing.
+    let verdict = grpc::status(&Status::cancelled("Timeout expired"), NotIdempotent).unwrap();
+    assert_eq!((verdict.is_again(), verdict.health()), (false, Health::Unknown));
+}
+
+/// The words of `tonic` for a message above a limit and for an unknown compression. The request may be
+/// meant, and the answer too: the server has executed the order then.
+#[tokio::test]
+async fn an_order_whose_answer_may_be_unreadable_is_in_doubt() {
+    let large = |verb| {
+        let words = "message length too large: found 9 bytes, the limit is: 8 bytes";
+        Status::out_of_range(format!("Error, {verb} {words}"))
+    };
+    let gzip = "Content is compressed with `gzip` which isn't supported";
+    for status in [large("decoded"), large("encoded"), Status::unimplemented(gzip)] {
+        let order = call_with(status.clone(), Classifier::non_idempotent()).await;
+        assert!(order.is_in_doubt(), "{status}");
+        assert_eq!(order.verdict().unwrap().health(), Health::Healthy);
+        let read = call_with(status, Classifier::idempotent()).await;
+        assert_eq!((read.reason(), read.is_in_doubt()), (StopReason::Fatal, false));
+    }
+    for other in [Status::out_of_range("page 9 of 8"), Status::unimplemented("")] {
+        assert!(!call_with(other, Classifier::non_idempotent()).await.is_in_doubt());
     }
 }
 
@@ -184,6 +286,38 @@ fn an_own_timeout_may_follow_the_request() {
     assert_eq!(status.code(), Code::Cancelled);
     assert_eq!(seen(&status), Some((true, false, FAILING, false)));
     assert_eq!(seen(&Status::cancelled("Timeout expired")).unwrap().2, Health::Unknown);
+}
+
+/// An error of `hyper`, whose kind only `Debug` tells to a crate without it.
+struct Closed(&'static str);
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hyper::Error({}, \"connection closed\")", self.0)
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("operation was canceled")
+    }
+}
+
+impl Error for Closed {}
+
+/// A test in `lab/tonic` provokes it on a real connection.
+#[test]
+fn a_connection_that_closed_before_the_request_began_took_nothing() {
+    let cancelled = |kind| {
+        let mut status = Status::cancelled("operation was canceled");
+        status.set_source(Arc::new(Closed(kind)));
+        status
+    };
+    let row = rows().into_iter().find(|row| (row.family, row.code) == ("hyper", "canceled"));
+    assert_eq!(seen(&cancelled("Canceled")), Some(row.unwrap().says));
+    let verdict = grpc::status(&cancelled("Canceled"), NotIdempotent).unwrap();
+    assert!(verdict.is_again());
+    assert_eq!(seen(&cancelled("User(DispatchGone)")), seen(&Status::cancelled("words")));
 }
 
 #[test]
@@ -409,4 +543,60 @@ async fn the_status_of_a_call_without_an_answer_has_all_words() {
     let status = grpc::to_status(boxed);
     assert_eq!((status.code(), status.message()), (Code::NotFound, "no such city"));
     assert!(status.source().unwrap().is::<GaveUp<Boxed>>());
+}
+
+/// The status of the server stays whole, so the next service in a chain learns when to come back.
+#[tokio::test]
+async fn a_refusal_whose_wait_is_too_long_keeps_its_status() {
+    let limited = || {
+        let mut metadata = MetadataMap::new();
+        metadata.insert("x-limit", "orders".parse().unwrap());
+        let (code, details) = (Code::ResourceExhausted, Bytes::from(details(8, None)));
+        Status::with_details_and_metadata(code, "slow down", details, metadata)
+    };
+    let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(3));
+    let ended = async |upstream: &Upstream<ManualTimer>, classifier, status: Status| {
+        let attempt = |_| std::future::ready(Err::<(), _>(status.clone()));
+        let call = retry(attempt, policy.with_classifier(classifier), Never);
+        call.on(upstream).await.unwrap_err()
+    };
+    let of = |status: Status| {
+        let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Status>>().unwrap();
+        (gave_up.reason(), status.code(), status.message().to_owned())
+    };
+    let bank = Upstream::new("bank").with_timer(ManualTimer::new());
+    let orders = Classifier::non_idempotent();
+    let status = grpc::to_status(ended(&bank, orders, limited()).await);
+    assert_eq!((status.details(), status.metadata().len()), (limited().details(), 1));
+    assert_eq!(status.metadata().get("x-limit").unwrap(), "orders");
+    let words = "slow down".to_owned();
+    assert_eq!(of(status), (StopReason::Deadline, Code::ResourceExhausted, words));
+    let mut pushed = Status::unavailable("down");
+    pushed.metadata_mut().insert(Pushback::NAME, 8000.into());
+    let status = grpc::to_status(ended(&bank, Classifier::idempotent(), pushed).await);
+    assert_eq!(status.metadata().get(Pushback::NAME).unwrap(), "8000");
+    assert_eq!(of(status), (StopReason::Deadline, Code::Unavailable, "down".to_owned()));
+    // A breaker ends the call, after the server has answered.
+    let breaker = Breaker::new().with_consecutive(1);
+    let broken = Upstream::new("bank").with_timer(ManualTimer::new()).with_breaker(breaker);
+    let status = Status::internal("no disk");
+    let status = grpc::to_status(ended(&broken, Classifier::idempotent(), status).await);
+    assert_eq!(of(status), (StopReason::Open, Code::Internal, "no disk".to_owned()));
+    let status = Status::internal("no disk");
+    let status = grpc::to_status(ended(&broken, Classifier::idempotent(), status).await);
+    assert_eq!(status.code(), Code::Unavailable, "no attempt was made: {status}");
+    // No answer, and no time for the next attempt.
+    let slow = RetryPolicy::new()
+        .with_classifier(orders)
+        .with_backoff(Backoff::fixed(Duration::from_secs(8)).with_jitter(Jitter::None))
+        .with_total_timeout(Duration::from_secs(3));
+    let refused = || {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Status::from_error(ConnectError(refused.into()).into())
+    };
+    let call = retry(|_| std::future::ready(Err::<(), _>(refused())), slow, Never).on(&bank);
+    let status = grpc::to_status(call.await.unwrap_err());
+    assert!(status.message().ends_with(": connection refused"), "{status}");
+    let (reason, code, _) = of(status);
+    assert_eq!((reason, code), (StopReason::Deadline, Code::Unavailable));
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Extensions, Request, Response};
 use resile_tower::grpc::answer_to_error;
@@ -11,13 +12,14 @@ use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::{GaveUp, StopReason, Upstream, Verdict};
 use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
-use resile_tower::resile_clients::grpc::to_status;
+use resile_tower::resile_clients::grpc::{retry_info, to_status};
 use resile_tower::{RetryLayer, UpstreamLayer};
 use tonic::{Code, Status};
 use tower::util::service_fn;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::retries::AT_ONCE;
+use super::statuses::Ends;
 
 fn end(extensions: &Extensions) -> Option<&GaveUp<Boxed>> {
     extensions.get::<Arc<GaveUp<Boxed>>>().map(Arc::as_ref)
@@ -123,4 +125,42 @@ async fn an_answer_of_grpc_has_the_end_of_its_call() {
     let end = end(answer.extensions()).unwrap();
     assert_eq!(end.upstream(), Some("store"));
     assert_eq!(end.last().unwrap().to_string(), "UNAVAILABLE: down");
+}
+
+/// A server that ends its own handler answers so, after the handler has worked.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_order_is_in_doubt() {
+    static ENDS: Ends = Ends::new();
+    static SHOP: Upstream = Upstream::new("shop").with_observer(&ENDS);
+    let ended = answering!(200, "grpc-status": "1", "grpc-message": "Timeout expired");
+    let order = RetryLayer::grpc(AT_ONCE, NotIdempotent).on(&SHOP).layer(ended);
+    assert_eq!(asked(order, post()).await, Some((StopReason::Fatal, 1, true)));
+    assert_eq!(
+        ENDS.take()[0].1,
+        "shop: gave up after 1 of 4 attempts, the request may have been executed and must not be \
+         sent again: /orders: CANCELLED: Timeout expired",
+    );
+    let read = RetryLayer::grpc(AT_ONCE, Idempotent).on(&SHOP).layer(ended);
+    assert_eq!(asked(read, post()).await, Some((StopReason::Fatal, 1, false)));
+}
+
+/// The next service in a chain learns when to come back.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_whose_wait_is_too_long_keeps_its_status() {
+    // `RetryInfo` of 7 s.
+    let limited = answering!(
+        200, "grpc-status": "8", "grpc-message": "slow%20down", "x-limit": "orders",
+        "grpc-status-details-bin": "CAgSCXNsb3cgZG93bhowCih0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuUmV0cnlJbmZvEgQKAggH"
+    );
+    let policy = AT_ONCE.with_total_timeout(Duration::from_secs(3));
+    let layers = ServiceBuilder::new()
+        .map_err(to_status)
+        .map_result(answer_to_error)
+        .layer(RetryLayer::grpc(policy, NotIdempotent));
+    let status = layers.service(limited).oneshot(post()).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, "slow down"));
+    assert_eq!(retry_info(status.details()), Some(Duration::from_secs(7)));
+    assert_eq!(status.metadata().get("x-limit").unwrap(), "orders");
+    let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Boxed>>().unwrap();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
 }
