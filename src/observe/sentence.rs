@@ -194,6 +194,8 @@ impl Event<'_> {
                 hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
                 f.write_str(if gauges.is_joined() {
                     ", another process was asked to"
+                } else if gauges.is_hold_by_hand {
+                    ", the program asked for it"
                 } else {
                     ", the upstream throttled an attempt"
                 })
