@@ -165,8 +165,10 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let place = cut.and_then(|_| self.policy.rules().classifier().place());
-        facts.place = place.map(|place| place.into_owned().into_boxed_str());
+        let is_dropped = ending.dropped.is_some() || unknown.is_some();
+        let place = || Some(Box::from(self.policy.rules().classifier().place()?));
+        facts.place = cut.and_then(|_| place());
+        facts.dropped = is_dropped.then(place).flatten();
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
         } = facts;
@@ -179,7 +181,7 @@ where
                 reason,
                 attempts,
                 elapsed,
-                failure,
+                failure: AttemptFailure { is_dropped, ..failure },
                 retry_after,
                 too_large,
                 no_room,
@@ -233,6 +235,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_floor: false,
             cut,
             place: None,
+            dropped: None,
             in_doubt: false,
             is_partial: false,
             error_of: if cut.is_some() || dropped.is_some() {

@@ -89,11 +89,11 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
     verdict: Option<Verdict>,
     tell: &mut dyn FnMut(AttemptFailure<'_>),
 ) {
+    let place = classifier.place();
+    let place = place.as_deref();
     // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
     let Some(last) = last.filter(|_| cut.is_none()) else {
         let error_type = cut.as_ref().map(Cut::as_str);
-        let place = cut.and_then(|_| classifier.place());
-        let place = place.as_deref();
         return tell(AttemptFailure { error_type, cut, place, verdict, ..Default::default() });
     };
     let named = classifier.error_type(last);
@@ -110,7 +110,8 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
             is_refusal,
             is_cancelled,
             cut,
-            place: None,
+            place,
+            is_dropped: false,
             verdict,
         });
     });

@@ -84,6 +84,8 @@ pub(crate) struct Facts {
     pub(crate) cut: Option<Cut>,
     /// The place of the request that was cut, as the classifier says.
     pub(crate) place: Option<Box<str>>,
+    /// The place of the request that the token or the caller dropped in flight.
+    pub(crate) dropped: Option<Box<str>>,
     pub(crate) in_doubt: bool,
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
@@ -360,11 +362,22 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { cut, place, is_partial, error_of, .. } = inner.facts;
+            let Facts { cut, place, dropped, is_partial, error_of, .. } = inner.facts;
+            let dropped = facts.dropped.or(dropped);
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
-            Facts { verdict, cut, place, is_partial, error_of, upstream, alternative, ..facts }
+            Facts {
+                verdict,
+                cut,
+                place,
+                dropped,
+                is_partial,
+                error_of,
+                upstream,
+                alternative,
+                ..facts
+            }
         };
         GaveUp::new(Inner { facts, ..inner })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words};
-use crate::policy::{IN_DOUBT, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, StopReason};
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,6 +26,9 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, " (the last one: {})", OneLine(name.as_str()))?;
         }
         self.write_reason(f)?;
+        if let Some(place) = &self.facts().dropped {
+            write!(f, ", {} {DROPPED}", OneLine(place))?;
+        }
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
@@ -104,12 +107,13 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
             flag.then_some(flag as &dyn fmt::Debug)
         }
         let (facts, last, upstream) = (self.facts(), self.last(), self.upstream());
-        let fields: [Field<'_>; 9] = [
+        let fields: [Field<'_>; 10] = [
             ("retry_after", set(facts.retry_after.as_ref())),
             ("too_large", set(facts.too_large.as_ref())),
             ("verdict", set(facts.verdict.as_ref())),
             ("cut", set(facts.cut.as_ref())),
             ("place", set(facts.place.as_ref())),
+            ("dropped", set(facts.dropped.as_ref())),
             ("in_doubt", is(&facts.in_doubt)),
             ("partial", is(&facts.is_partial)),
             ("upstream", set(upstream.as_ref())),

@@ -294,8 +294,10 @@ pub struct AttemptFailure<'a> {
     pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
-    /// The place that a request went to which was cut, as the classifier says.
+    /// The place that the requests of the call go to, as the classifier says.
     pub(crate) place: Option<&'a str>,
+    /// True if the call ended with an attempt in flight that its token or its caller dropped.
+    pub(crate) is_dropped: bool,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }

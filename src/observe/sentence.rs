@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{IN_DOUBT, NOT_WANTED, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, NOT_WANTED, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -118,6 +118,9 @@ impl Event<'_> {
             _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
             _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
+        }
+        if let Some(place) = failure.place.filter(|_| failure.is_dropped) {
+            write!(f, ", {} {DROPPED}", OneLine(place))?;
         }
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
