@@ -35,6 +35,7 @@ impl<E> fmt::Display for GaveUp<E> {
         if self.is_partial() && self.reason() != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
         }
+        self.write_wait(f)?;
         if let Some(cut) = self.cut() {
             f.write_str(" (last failure: ")?;
             if let Some(place) = &self.facts().place {
@@ -46,10 +47,8 @@ impl<E> fmt::Display for GaveUp<E> {
                 f.write_str(", after an earlier error")?;
                 self.write_last(f)?;
             }
-            f.write_str(")")?;
-            return self.write_wait(f);
+            return f.write_str(")");
         }
-        self.write_wait(f)?;
         self.write_last(f)
     }
 }
@@ -86,9 +85,9 @@ impl<E> GaveUp<E> {
         let is_final = self.reason() == StopReason::Fatal;
         match self.retry_after().filter(|_| !is_told && !is_final) {
             Some(after) if facts.is_floor => {
-                write!(f, " (wait at least {after:.1?} before the next call)")
+                write!(f, ", wait at least {after:.1?} before the next call")
             }
-            Some(after) => write!(f, " (try again in {after:.1?})"),
+            Some(after) => write!(f, ", try again in {after:.1?}"),
             None => Ok(()),
         }
     }

@@ -144,6 +144,20 @@ fn the_words_of_a_delay_that_is_too_long_do_not_contradict_themselves() {
     );
 }
 
+/// The wait belongs to the reason, so it stands before the last failure.
+#[test]
+fn the_wait_for_a_breaker_stands_before_the_last_failure() {
+    let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Hang]));
+    let breaker = resile::Breaker::new().with_open_time(Backoff::fixed(SECOND * 30));
+    let upstream = feed(&timer).with_breaker(breaker.with_consecutive(1));
+    let (gave_up, _) = ends(&upstream, &timer, &script, CUT, "feed: gave up");
+    assert_eq!(
+        gave_up.to_string(),
+        "feed: gave up after 1 attempt in 2.0s, the circuit breaker is open, try again in 30.0s \
+         (last failure: did not finish within 2s)"
+    );
+}
+
 /// A policy without a limit on attempts has no number to print.
 #[test]
 fn attempts_without_a_limit_are_not_counted_against_one() {
