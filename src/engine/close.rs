@@ -158,6 +158,8 @@ where
             _ => None,
         };
         facts.in_doubt = doubt != Doubt::No;
+        // After a cut the last error is that of an earlier attempt.
+        facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_partial = self.policy.is_partial();
@@ -228,6 +230,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             attempts: self.guard.progress.attempts,
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
+            hint: None,
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,

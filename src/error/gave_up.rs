@@ -74,6 +74,8 @@ pub(crate) struct Facts {
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
     pub(crate) retry_after: Option<Duration>,
+    /// The wait that the upstream asked for with the last error.
+    pub(crate) hint: Option<Duration>,
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
     pub(crate) too_long: Option<TooLong>,
@@ -362,12 +364,13 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { cut, place, dropped, is_partial, error_of, .. } = inner.facts;
+            let Facts { hint, cut, place, dropped, is_partial, error_of, .. } = inner.facts;
             let dropped = facts.dropped.or(dropped);
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
             Facts {
+                hint,
                 verdict,
                 cut,
                 place,

@@ -58,6 +58,7 @@ impl<E> GaveUp<E> {
     fn write_last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.last(), self.writer()) {
             (Some(last), Some(writer)) if f.alternate() => {
+                self.write_hint(f)?;
                 write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
             }
             _ => Ok(()),
@@ -77,13 +78,33 @@ impl<E> GaveUp<E> {
         }
     }
 
-    /// Writes the wait before the next call, unless the reason has named it.
-    fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the wait that the upstream asked for with the last error, unless another part of the
+    /// sentence has named it. The words of the error in the alternate form may have no wait.
+    fn write_hint(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        let is_new = |hint: &Duration| {
+            let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(Some(*hint)));
+            !is_told && self.next_call() != Some(*hint) && !hint.is_zero()
+        };
+        match facts.hint.filter(is_new) {
+            Some(hint) => write!(f, ", the upstream asked for a wait of {hint:.1?}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the wait before the next call, unless the reason has named it.
+    fn next_call(&self) -> Option<Duration> {
         let facts = self.facts();
         let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(facts.retry_after));
         // A wait before "again" would contradict a request that must not be sent again.
         let is_final = self.reason() == StopReason::Fatal;
-        match self.retry_after().filter(|_| !is_told && !is_final) {
+        self.retry_after().filter(|_| !is_told && !is_final)
+    }
+
+    /// Writes the wait before the next call, unless the reason has named it.
+    fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        match self.next_call() {
             Some(after) if facts.is_floor => {
                 write!(f, ", wait at least {after:.1?} before the next call")
             }
