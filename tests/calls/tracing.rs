@@ -391,7 +391,9 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     (0..2).for_each(|_| call(&down));
     let gave_up = "feed: gave up after 1 of 1 attempts: down";
     let opened = |error: &str| {
-        format!("feed: breaker opened for 30.0s: too many failures in a row: {error}")
+        format!(
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: {error}"
+        )
     };
     assert_eq!(
         messages(),
