@@ -294,5 +294,9 @@ fn write_relieved(
         HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
     write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;
-    if lasted.is_zero() { Ok(()) } else { write!(f, " within {lasted:.1?}") }
+    // The line comes at least ten seconds later, so without a time the reader takes those for the length.
+    if lasted < Duration::from_millis(1) {
+        return f.write_str(" within 1ms");
+    }
+    write!(f, " within {lasted:.1?}")
 }
