@@ -182,6 +182,27 @@ fn retries_are_warnings_and_recovery_is_debug() {
     );
 }
 
+/// The words of a line and its fields round a time in the same way.
+#[test]
+fn a_field_in_milliseconds_is_rounded() {
+    for (micros, words, field) in [
+        (341_960, "342.0ms", "342"),
+        (341_500, "341.5ms", "342"),
+        (341_499, "341.5ms", "341"),
+        (341_040, "341.0ms", "341"),
+    ] {
+        let steps = Backoff::fixed(Duration::from_micros(micros)).with_jitter(Jitter::None);
+        let seen = records(&[Step::Fail, Step::Succeed], &POLICY.with_backoff(steps));
+        let (_, fields) = &seen[0];
+        let message = format!("feed: attempt 1 of 3 failed, retrying in {words}: down, 1");
+        assert_eq!((&fields["message"], &*fields["delay_ms"]), (&message, field));
+    }
+    let hint = Verdict::throttled().after(Duration::from_micros(2_999_600));
+    let policy = POLICY.with_attempts(2).with_classifier(move |_: &Down| hint);
+    let seen = records(&[Step::Fail], &policy);
+    assert_eq!((&*seen[0].1["hint_ms"], &*seen[1].1["retry_after_ms"]), ("3000", "3000"));
+}
+
 /// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
 /// gives up is at WARN.
 #[test]
