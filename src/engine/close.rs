@@ -265,7 +265,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let left = if total == NO_LIMIT { 0 } else { remaining(total, self.elapsed()) };
         let Ending { cut, wait, held_by: by, .. } = ending;
         let left = Duration::from_nanos(left);
-        (cut != Some(Cut::Deadline)).then_some(TooLong::Delay { wait, by, left, total: limit })
+        let is_asked = by.is_none() && ending.asks_for_wait();
+        let too_long = TooLong::Delay { wait, is_asked, by, left, total: limit };
+        (cut != Some(Cut::Deadline)).then_some(too_long)
     }
 }
 

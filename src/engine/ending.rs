@@ -58,6 +58,13 @@ impl Ending {
         if dropped.is_some() || is_unknown || is_unclassified { Doubt::Unstated } else { Doubt::No }
     }
 
+    /// Returns whether the wait is the one that the upstream asked for. A hint that does not fit the
+    /// deadline has no jitter, so any other wait is one of the backoff.
+    pub(super) fn asks_for_wait(&self) -> bool {
+        let hint = self.verdict.and_then(|verdict| verdict.hint());
+        !self.wait.is_zero() && hint == Some(self.wait)
+    }
+
     /// Returns the wait that is above the hint cap.
     pub(super) fn hint_too_long(&self, cap: Duration) -> TooLong {
         let is_asked = self.verdict.is_some_and(|verdict| verdict.floor().is_none());
