@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::observe::{HeldBy, TooLong};
+use crate::observe::{Allotted, HeldBy, TooLong};
 use crate::policy::StopReason;
 use crate::verdict::{Cut, Verdict};
 
@@ -19,6 +19,8 @@ pub(super) struct Ending {
     pub(super) held_by: Option<HeldBy>,
     /// The classifier's verdict on the attempts that the token dropped in flight.
     pub(super) dropped: Option<Verdict>,
+    /// The time of the call whose deadline cut the attempt.
+    pub(super) allotted: Option<Allotted>,
 }
 
 /// States whether the request may have been executed and must not be sent again.
@@ -41,6 +43,7 @@ impl Ending {
             wait: Duration::ZERO,
             held_by: None,
             dropped: None,
+            allotted: None,
         }
     }
 

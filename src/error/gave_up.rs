@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::source::{Boxed, Source};
 use super::within::{self, End};
-use crate::observe::{CallKind, NoRoom, TooLong};
+use crate::observe::{Allotted, CallKind, NoRoom, TooLong};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
@@ -84,6 +84,8 @@ pub(crate) struct Facts {
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
+    /// The time of the call whose deadline was the cut.
+    pub(crate) allotted: Option<Allotted>,
     /// The place of the request that was cut, as the classifier says.
     pub(crate) place: Option<Box<str>>,
     /// The place of the request that the token or the caller dropped in flight.
@@ -364,7 +366,8 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { hint, cut, place, dropped, is_partial, error_of, .. } = inner.facts;
+            let Facts { hint, cut, allotted, place, dropped, is_partial, error_of, .. } =
+                inner.facts;
             let dropped = facts.dropped.or(dropped);
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
@@ -373,6 +376,7 @@ impl<E> GaveUp<GaveUp<E>> {
                 hint,
                 verdict,
                 cut,
+                allotted,
                 place,
                 dropped,
                 is_partial,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::GaveUp;
 use super::within;
-use crate::observe::{CallKind, OneLine, Words};
+use crate::observe::{CallKind, OneLine, Words, write_cut};
 use crate::policy::{DROPPED, IN_DOUBT, StopReason};
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -38,10 +38,7 @@ impl<E> fmt::Display for GaveUp<E> {
         self.write_wait(f)?;
         if let Some(cut) = self.cut() {
             f.write_str(" (last failure: ")?;
-            if let Some(place) = &self.facts().place {
-                write!(f, "{}: ", OneLine(place))?;
-            }
-            write!(f, "{cut}")?;
+            write_cut(f, cut, self.facts().place.as_deref(), self.facts().allotted)?;
             // The last error is that of an attempt before.
             if self.last().is_some() {
                 f.write_str(", after an earlier error")?;

@@ -3,6 +3,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use super::allotted::{InFlight, write_cut};
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
 use super::no_room::NoRoom;
@@ -294,10 +295,8 @@ pub struct AttemptFailure<'a> {
     pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
-    /// The place that the requests of the call go to, as the classifier says.
-    pub(crate) place: Option<&'a str>,
-    /// True if the call ended with an attempt in flight that its token or its caller dropped.
-    pub(crate) is_dropped: bool,
+    /// What is known of the attempt beside its error. A reference, because events are passed by value.
+    pub(crate) in_flight: Option<&'a InFlight<'a>>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }
@@ -307,8 +306,8 @@ impl AttemptFailure<'_> {
     pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => {
-                self.place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
-                write!(f, "{cut}")
+                let InFlight { place, allotted, .. } = self.in_flight.copied().unwrap_or_default();
+                write_cut(f, cut, place, allotted)
             }
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),

@@ -119,7 +119,8 @@ impl Event<'_> {
             _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
         }
-        if let Some(place) = failure.place.filter(|_| failure.is_dropped) {
+        let dropped = failure.in_flight.filter(|in_flight| in_flight.is_dropped);
+        if let Some(place) = dropped.and_then(|in_flight| in_flight.place) {
             write!(f, ", {} {DROPPED}", OneLine(place))?;
         }
         if in_doubt && reason.hides_doubt() {

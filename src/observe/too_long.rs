@@ -107,7 +107,7 @@ impl fmt::Display for TooLong {
 
 /// Returns a limit as it was set. One that was computed from the time of another call has more digits than
 /// a reader needs, so it is rounded to milliseconds.
-fn rounded(limit: Duration) -> Duration {
+pub(super) fn rounded(limit: Duration) -> Duration {
     const MS: u32 = 1_000_000;
     let nanos = limit.subsec_nanos();
     let is_computed = nanos % 1_000 != 0 && limit > Duration::from_millis(100);

@@ -213,6 +213,29 @@ fn a_wait_that_the_upstream_asks_for_is_not_called_a_delay() {
     assert_eq!(end(8, 9, 0), backoff);
 }
 
+/// The deadline cuts an attempt that began late, which says nothing about the upstream.
+#[test]
+fn a_cut_by_the_deadline_names_the_time_that_the_attempt_had() {
+    const LATE: &[Step] = &[Step::Fail, Step::Fail, Step::Hang];
+    let steps = Backoff::fixed(Duration::from_millis(1_400)).with_jitter(Jitter::None);
+    for (script, attempt_timeout, attempts, words) in [
+        (LATE, Some(SECOND), 3, "after 3s, and had only 200.0ms"),
+        (LATE, None, 3, "after 3s, and had only 200.0ms"),
+        (&LATE[2..], Some(SECOND * 9), 1, "after 3s"),
+    ] {
+        let (timer, script) = (ManualTimer::new(), Script::new(script));
+        let mut policy = RetryPolicy::new().with_backoff(steps).with_total_timeout(SECOND * 3);
+        if let Some(limit) = attempt_timeout {
+            policy = policy.with_attempt_timeout(limit);
+        }
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        let words = format!("did not finish before the deadline of the call {words}");
+        let text = gave_up.to_string();
+        assert!(text.contains(&format!(" in 3.0s (last failure: {words}")), "{text}");
+        assert_eq!(lines, [format!("feed: gave up after {attempts} of 3 attempts: {words}")]);
+    }
+}
+
 /// The attempts of a stack that is slow to poll: the delay is over only after the deadline.
 #[test]
 fn a_call_without_any_time_left_says_so() {

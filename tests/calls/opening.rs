@@ -80,7 +80,10 @@ fn a_cut_is_a_cause_too() {
     let hangs = |_| pending::<Result<(), &str>>();
     let limits = [
         (ONCE.with_attempt_timeout(SECOND * 2), ": did not finish within 2s"),
-        (ONCE.with_total_timeout(SECOND * 2), ": did not finish before the deadline of the call"),
+        (
+            ONCE.with_total_timeout(SECOND * 2),
+            ": did not finish before the deadline of the call after 2s",
+        ),
     ];
     for (policy, words) in limits {
         let (upstream, lines) = feed(breaker(), &timer);

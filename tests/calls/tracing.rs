@@ -499,7 +499,8 @@ fn refusals_cancellations_and_holds_are_debug() {
     );
     let hangs = |_| std::future::pending::<Result<(), Down>>();
     drive(retry(hangs, POLICY.with_total_timeout(SECOND), Never).on(&poor), &timer).unwrap_err();
-    let cut = "feed: gave up after 1 of 3 attempts: did not finish before the deadline of the call";
+    let cut = "feed: gave up after 1 of 3 attempts: did not finish before the deadline of the call \
+               after 1s";
     assert_eq!(messages(), [warn(cut)]);
 }
 
