@@ -130,7 +130,8 @@ impl Event<'_> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
-        let has_cause = failure.cut.is_some() || failure.error.is_some();
+        // A call without a name has the type of its error only.
+        let has_cause = failure.cut.is_some() || failure.error_type.is_some();
         if has_cause {
             f.write_str(": ")?;
             let hint = failure.verdict.and_then(|verdict| verdict.hint());

@@ -345,6 +345,13 @@ fn a_call_on_a_name_logs_its_name() {
     assert!(records.iter().all(|(_, fields)| !fields.contains_key("upstream")), "{records:?}");
     LOGGED.set(records);
     assert_eq!(messages(), [warn(failed[1]), debug(recovered[1])]);
+    // The line at the end names the remedy too.
+    let script = Script::new(&[Step::Fail]);
+    let ends = policy.with_attempts(2);
+    drive(retry(|_| script.play(), ends, Never), &ManualTimer::new()).unwrap_err();
+    let (_, last) = messages().pop().unwrap();
+    let advice = "error not shown (name the call by `.on(\"…\")`)";
+    assert_eq!(last, format!("gave up after 2 of 2 attempts: {advice}"));
 
     // An error without `Display` is logged by the words that the operation gives it. The chain of an `anyhow` error is one
     // line.
