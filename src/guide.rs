@@ -294,7 +294,7 @@ chapter! {
     operating ["metrics" "stream"] [
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
-        "crate::stream::RetryStream::with_whole_timeout"
+        "crate::stream::RetryStream::with_whole_timeout" "crate::Upstream::hold"
         "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain"
     ]
     include_str!("../docs/guide/operating.md")

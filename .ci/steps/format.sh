@@ -6,6 +6,6 @@ formatted() {
     rustfmt --check --edition 2024 lab/sdks/programs/*.rs crates/resile-llm/examples/chat/program.rs \
         tests/house/front_page/program.rs
     # As wide as on the page of the guide.
-    rustfmt --check --edition 2024 --config max_width=80 tests/guide/wrong/*.rs \
+    rustfmt --check --edition 2024 --config max_width=80 tests/guide/ends/*.rs tests/guide/wrong/*.rs \
         crates/resile-tower/tests/tower/migrating/program.rs
 }

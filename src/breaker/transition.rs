@@ -36,7 +36,7 @@ impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened { reason, duration, .. } => {
-                write!(f, "breaker opened for {duration:.1?}: {reason}")
+                write!(f, "breaker opened for {duration:.1?}, all attempts are refused: {reason}")
             }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
             Self::Closed { refused, lasted } => {

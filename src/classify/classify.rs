@@ -94,7 +94,8 @@ pub trait Classify<E: ?Sized> {
     }
 
     /// Returns the place that the request goes to, such as `POST /orders`, if this classifier is made for
-    /// one request. An attempt that was cut has no error that names the place, so the log prints this one.
+    /// one request. An attempt that was cut or dropped has no error that names the place, so the log and the
+    /// error of the call print this one.
     ///
     /// The default returns `None`.
     fn place(&self) -> Option<Cow<'_, str>> {

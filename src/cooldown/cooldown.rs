@@ -4,6 +4,7 @@ use super::hold::Hold;
 use crate::signal::Signal;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A cooldown that makes all its calls wait after the upstream throttles one of them.
@@ -57,6 +58,8 @@ pub struct Cooldown {
     gate: Gate,
     /// Set when a hold begins or becomes longer.
     signal: Signal,
+    /// True if the program asked for the hold by hand. Words of a log line depend on it and nothing else.
+    is_by_hand: AtomicBool,
 }
 
 /// The shortest release, unless all waiters are released at one instant.
@@ -71,7 +74,11 @@ impl Cooldown {
             cap: Duration::from_secs(2 * 60),
             default_hold: Duration::from_secs(1),
         };
-        Self { gate: Gate::new(settings), signal: Signal::new() }
+        Self {
+            gate: Gate::new(settings),
+            signal: Signal::new(),
+            is_by_hand: AtomicBool::new(false),
+        }
     }
 }
 
@@ -119,11 +126,27 @@ impl Cooldown {
         self.gate.is_free()
     }
 
-    /// Holds calls for `after` from `now`. Without `after` the default applies.
+    /// Holds calls for `after` from `now`, because the upstream throttled an attempt. Without `after` the
+    /// default applies.
     pub(crate) fn hold(&self, now: u64, after: Option<Duration>) {
+        self.hold_for(now, after, false);
+    }
+
+    /// Holds calls for `after` from `now`, because the program asks for it.
+    pub(crate) fn hold_by_hand(&self, now: u64, after: Duration) {
+        self.hold_for(now, Some(after), true);
+    }
+
+    fn hold_for(&self, now: u64, after: Option<Duration>, is_by_hand: bool) {
         if self.gate.hold(now, after) {
+            self.is_by_hand.store(is_by_hand, Ordering::Relaxed);
             self.signal.set();
         }
+    }
+
+    /// Returns whether the program asked for the latest hold of this process.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.is_by_hand.load(Ordering::Relaxed)
     }
 
     /// Returns the signal that is set when a hold begins or becomes longer.

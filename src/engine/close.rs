@@ -10,7 +10,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::error::{ErrorOf, Facts, Inner};
-use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
+use crate::observe::{Allotted, AttemptFailure, EventKind, HeldBy, InFlight, TooLong};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
@@ -112,17 +112,32 @@ where
         let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
+        let mut allotted = self.allotted();
         if !X::ALONE {
             let now = self.engine.now();
             let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
-            let failure: TellFailure<'_> =
-                &|tell| tell_failure::<E, X>(last, classifier, Some(cut), Some(verdict), tell);
+            let mut longest = None;
             for slot in slots {
+                let began = self.engine.guard.began(slot);
+                let attempt = began.map(|began| Duration::from_nanos(now.saturating_sub(began)));
+                longest = longest.max(attempt);
+                let allotted = allotted.map(|it| Allotted { attempt, ..it });
+                let in_flight = InFlight { allotted, ..InFlight::default() };
+                let (cut, stated) = (Some(cut), Some(verdict));
+                let failure: TellFailure<'_> = &move |tell| {
+                    tell_failure::<E, X>(last, classifier, cut, stated, in_flight, tell);
+                };
                 self.engine.guard.note_too_late(slot, self.engine.started, now);
                 self.engine.report_deadline(slot, verdict, now, enough, failure);
             }
+            allotted = allotted.map(|it| Allotted { attempt: longest, ..it });
         }
-        self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
+        self.close_with(Ending { cut: Some(cut), allotted, ..Ending::new(reason, Some(verdict)) })
+    }
+
+    /// Returns the time of a call that its deadline ends.
+    fn allotted(&self) -> Option<Allotted> {
+        Some(Allotted { call: self.policy.limit()?, attempt: None })
     }
 
     /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
@@ -133,12 +148,13 @@ where
         let cut = Cut::Deadline;
         let verdict = self.classified_cut(cut).as_fact();
         let ending = Ending::new(StopReason::Partial, Some(verdict));
-        self.close_with(Ending { cut: Some(cut), ..ending })
+        let allotted = self.allotted();
+        self.close_with(Ending { cut: Some(cut), allotted, ..ending })
     }
 
     /// Releases everything that the call holds, reports its close and builds the error.
     pub(super) fn close_with(&mut self, ending: Ending) -> GaveUp<E> {
-        let Ending { reason, verdict, cut, .. } = ending;
+        let Ending { reason, verdict, cut, allotted, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
         let unknown =
@@ -158,6 +174,8 @@ where
             _ => None,
         };
         facts.in_doubt = doubt != Doubt::No;
+        // After a cut the last error is that of an earlier attempt.
+        facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
         let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
         facts.verdict = reason.verdict(last, facts.retry_after);
         facts.is_partial = self.policy.is_partial();
@@ -165,8 +183,10 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
-        let place = cut.and_then(|_| self.policy.rules().classifier().place());
-        facts.place = place.map(|place| place.into_owned().into_boxed_str());
+        let is_dropped = ending.dropped.is_some() || unknown.is_some();
+        let place = || Some(Box::from(self.policy.rules().classifier().place()?));
+        facts.place = cut.and_then(|_| place());
+        facts.dropped = is_dropped.then(place).flatten();
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
         } = facts;
@@ -175,7 +195,8 @@ where
             let classifier = self.policy.rules().classifier();
             let named = self.last.as_ref().and_then(|last| classifier.error_type(last));
             word = named.map(|named| named.into_owned().into());
-            self.emit_with_failure(cut, verdict, &|failure| EventKind::GaveUp {
+            let in_flight = InFlight { is_dropped, allotted, ..InFlight::default() };
+            self.emit_at_end(cut, verdict, in_flight, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
                 elapsed,
@@ -215,7 +236,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn close(&mut self, ending: Ending) -> Facts {
-        let Ending { reason, cut, retry_after, dropped, .. } = ending;
+        let Ending { reason, cut, retry_after, dropped, allotted, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }
@@ -226,13 +247,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             attempts: self.guard.progress.attempts,
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
+            hint: None,
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,
             verdict: None,
             is_floor: false,
             cut,
+            allotted,
             place: None,
+            dropped: None,
             in_doubt: false,
             is_unsent: cut.is_some() && dropped.is_none() && self.last_cut.is_unsent(),
             is_partial: false,
@@ -260,7 +284,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let left = if total == NO_LIMIT { 0 } else { remaining(total, self.elapsed()) };
         let Ending { cut, wait, held_by: by, .. } = ending;
         let left = Duration::from_nanos(left);
-        (cut != Some(Cut::Deadline)).then_some(TooLong::Delay { wait, by, left, total: limit })
+        let is_asked = by.is_none() && ending.asks_for_wait();
+        let too_long = TooLong::Delay { wait, is_asked, by, left, total: limit };
+        (cut != Some(Cut::Deadline)).then_some(too_long)
     }
 }
 

@@ -2,7 +2,7 @@ use super::{CallPolicy, CallState, Engine, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::within;
-use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind};
+use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind, InFlight};
 use crate::policy::Rules;
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, TargetFor};
@@ -61,21 +61,34 @@ where
     /// Builds the [`AttemptFailure`] of the last failure and reports the event that `make` builds
     /// of it.
     #[cold]
-    #[inline(never)]
     pub(super) fn emit_with_failure(
         &self,
         cut: Option<Cut>,
         verdict: Option<Verdict>,
         make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
     ) {
+        self.emit_at_end(cut, verdict, InFlight::default(), make);
+    }
+
+    /// Does the same at the end of the call, which may have an attempt in flight.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn emit_at_end(
+        &self,
+        cut: Option<Cut>,
+        verdict: Option<Verdict>,
+        in_flight: InFlight<'_>,
+        make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
+    ) {
         let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
         let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
-        tell_failure::<E, X>(last, classifier, cut, verdict, &mut |failure| match make(failure) {
+        let tell: &mut dyn FnMut(AttemptFailure<'_>) = &mut |failure| match make(failure) {
             kind @ EventKind::Waiting { .. } if is_fallback => {
                 within::passing_on(|| self.emit(kind));
             }
             kind => self.emit(kind),
-        });
+        };
+        tell_failure::<E, X>(last, classifier, cut, verdict, in_flight, tell);
     }
 }
 
@@ -87,14 +100,16 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
     classifier: &impl Classify<E>,
     cut: Option<Cut>,
     verdict: Option<Verdict>,
+    in_flight: InFlight<'_>,
     tell: &mut dyn FnMut(AttemptFailure<'_>),
 ) {
+    let place = classifier.place();
+    let in_flight = InFlight { place: place.as_deref(), ..in_flight };
+    let in_flight = Some(&in_flight);
     // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
     let Some(last) = last.filter(|_| cut.is_none()) else {
         let error_type = cut.as_ref().map(Cut::as_str);
-        let place = cut.and_then(|_| classifier.place());
-        let place = place.as_deref();
-        return tell(AttemptFailure { error_type, cut, place, verdict, ..Default::default() });
+        return tell(AttemptFailure { error_type, cut, in_flight, verdict, ..Default::default() });
     };
     let named = classifier.error_type(last);
     let inner = within::ask(|| X::Describe::value(last));
@@ -110,7 +125,7 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
             is_refusal,
             is_cancelled,
             cut,
-            place: None,
+            in_flight,
             verdict,
         });
     });

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::observe::{HeldBy, TooLong};
+use crate::observe::{Allotted, HeldBy, TooLong};
 use crate::policy::StopReason;
 use crate::verdict::{Cut, Verdict};
 
@@ -19,6 +19,8 @@ pub(super) struct Ending {
     pub(super) held_by: Option<HeldBy>,
     /// The classifier's verdict on the attempts that the token dropped in flight.
     pub(super) dropped: Option<Verdict>,
+    /// The time of the call whose deadline cut the attempt.
+    pub(super) allotted: Option<Allotted>,
 }
 
 /// States whether the request may have been executed and must not be sent again.
@@ -41,6 +43,7 @@ impl Ending {
             wait: Duration::ZERO,
             held_by: None,
             dropped: None,
+            allotted: None,
         }
     }
 
@@ -56,6 +59,13 @@ impl Ending {
         let is_unknown = unknown.is_some_and(|verdict| verdict.is_in_doubt(in_flight));
         let is_unclassified = self.reason == StopReason::Unclassified && self.verdict.is_none();
         if dropped.is_some() || is_unknown || is_unclassified { Doubt::Unstated } else { Doubt::No }
+    }
+
+    /// Returns whether the wait is the one that the upstream asked for. A hint that does not fit the
+    /// deadline has no jitter, so any other wait is one of the backoff.
+    pub(super) fn asks_for_wait(&self) -> bool {
+        let hint = self.verdict.and_then(|verdict| verdict.hint());
+        !self.wait.is_zero() && hint == Some(self.wait)
     }
 
     /// Returns the wait that is above the hint cap.

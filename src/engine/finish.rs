@@ -9,7 +9,7 @@ use crate::budget::Cause;
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
 use crate::error::GaveUp;
-use crate::observe::{EventKind, HeldBy};
+use crate::observe::{EventKind, HeldBy, InFlight};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, Refuser, TargetFor, TellFailure};
@@ -105,8 +105,9 @@ where
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
         let last = self.last.as_ref();
-        let failure: TellFailure<'_> =
-            &move |tell| tell_failure::<E, X>(last, classifier, cut, verdict, tell);
+        let failure: TellFailure<'_> = &move |tell| {
+            tell_failure::<E, X>(last, classifier, cut, verdict, InFlight::default(), tell);
+        };
         let Reported { elapsed, latency, is_counted } =
             self.engine.report(slot, verdict, flows_since, cut, Some(failure));
         if self.engine.guard.target.listens() {

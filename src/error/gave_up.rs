@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::source::{Boxed, Source};
 use super::within::{self, End};
-use crate::observe::{CallKind, NoRoom, TooLong};
+use crate::observe::{Allotted, CallKind, NoRoom, TooLong};
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
@@ -74,6 +74,8 @@ pub(crate) struct Facts {
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
     pub(crate) retry_after: Option<Duration>,
+    /// The wait that the upstream asked for with the last error.
+    pub(crate) hint: Option<Duration>,
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
     pub(crate) too_long: Option<TooLong>,
@@ -82,8 +84,12 @@ pub(crate) struct Facts {
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
+    /// The time of the call whose deadline was the cut.
+    pub(crate) allotted: Option<Allotted>,
     /// The place of the request that was cut, as the classifier says.
     pub(crate) place: Option<Box<str>>,
+    /// The place of the request that the token or the caller dropped in flight.
+    pub(crate) dropped: Option<Box<str>>,
     pub(crate) in_doubt: bool,
     /// True if the attempt that was cut had surely not sent its request.
     pub(crate) is_unsent: bool,
@@ -362,15 +368,21 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
         } else {
-            let Facts { cut, is_unsent, place, is_partial, error_of, .. } = inner.facts;
+            let Facts {
+                hint, cut, is_unsent, allotted, place, dropped, is_partial, error_of, ..
+            } = inner.facts;
+            let dropped = facts.dropped.or(dropped);
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
             Facts {
+                hint,
                 verdict,
                 cut,
                 is_unsent,
+                allotted,
                 place,
+                dropped,
                 is_partial,
                 error_of,
                 upstream,

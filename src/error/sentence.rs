@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::GaveUp;
 use super::within;
-use crate::observe::{CallKind, OneLine, Words};
-use crate::policy::{IN_DOUBT, StopReason, UNSENT};
+use crate::observe::{CallKind, OneLine, Words, write_cut};
+use crate::policy::{DROPPED, IN_DOUBT, StopReason};
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,30 +26,27 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, " (the last one: {})", OneLine(name.as_str()))?;
         }
         self.write_reason(f)?;
+        if let Some(place) = &self.facts().dropped {
+            write!(f, ", {} {DROPPED}", OneLine(place))?;
+        }
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
         if self.is_partial() && self.reason() != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
         }
+        self.write_wait(f)?;
         if let Some(cut) = self.cut() {
             f.write_str(" (last failure: ")?;
-            if let Some(place) = &self.facts().place {
-                write!(f, "{}: ", OneLine(place))?;
-            }
-            write!(f, "{cut}")?;
-            if self.facts().is_unsent {
-                f.write_str(UNSENT)?;
-            }
+            let facts = self.facts();
+            write_cut(f, cut, facts.place.as_deref(), facts.allotted, facts.is_unsent)?;
             // The last error is that of an attempt before.
             if self.last().is_some() {
                 f.write_str(", after an earlier error")?;
                 self.write_last(f)?;
             }
-            f.write_str(")")?;
-            return self.write_wait(f);
+            return f.write_str(")");
         }
-        self.write_wait(f)?;
         self.write_last(f)
     }
 }
@@ -59,6 +56,7 @@ impl<E> GaveUp<E> {
     fn write_last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.last(), self.writer()) {
             (Some(last), Some(writer)) if f.alternate() => {
+                self.write_hint(f)?;
                 write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
             }
             _ => Ok(()),
@@ -78,17 +76,37 @@ impl<E> GaveUp<E> {
         }
     }
 
-    /// Writes the wait before the next call, unless the reason has named it.
-    fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the wait that the upstream asked for with the last error, unless another part of the
+    /// sentence has named it. The words of the error in the alternate form may have no wait.
+    fn write_hint(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        let is_new = |hint: &Duration| {
+            let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(Some(*hint)));
+            !is_told && self.next_call() != Some(*hint) && !hint.is_zero()
+        };
+        match facts.hint.filter(is_new) {
+            Some(hint) => write!(f, ", the upstream asked for a wait of {hint:.1?}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the wait before the next call, unless the reason has named it.
+    fn next_call(&self) -> Option<Duration> {
         let facts = self.facts();
         let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(facts.retry_after));
         // A wait before "again" would contradict a request that must not be sent again.
         let is_final = self.reason() == StopReason::Fatal;
-        match self.retry_after().filter(|_| !is_told && !is_final) {
+        self.retry_after().filter(|_| !is_told && !is_final)
+    }
+
+    /// Writes the wait before the next call, unless the reason has named it.
+    fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        match self.next_call() {
             Some(after) if facts.is_floor => {
-                write!(f, " (wait at least {after:.1?} before the next call)")
+                write!(f, ", wait at least {after:.1?} before the next call")
             }
-            Some(after) => write!(f, " (try again in {after:.1?})"),
+            Some(after) => write!(f, ", try again in {after:.1?}"),
             None => Ok(()),
         }
     }
@@ -107,12 +125,13 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
             flag.then_some(flag as &dyn fmt::Debug)
         }
         let (facts, last, upstream) = (self.facts(), self.last(), self.upstream());
-        let fields: [Field<'_>; 9] = [
+        let fields: [Field<'_>; 10] = [
             ("retry_after", set(facts.retry_after.as_ref())),
             ("too_large", set(facts.too_large.as_ref())),
             ("verdict", set(facts.verdict.as_ref())),
             ("cut", set(facts.cut.as_ref())),
             ("place", set(facts.place.as_ref())),
+            ("dropped", set(facts.dropped.as_ref())),
             ("in_doubt", is(&facts.in_doubt)),
             ("partial", is(&facts.is_partial)),
             ("upstream", set(upstream.as_ref())),

@@ -30,10 +30,10 @@ const SHOWN: usize = 200;
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
 /// answer:" and the innermost cause. A failure by `reqwest` has the URL too, as in "503 Service Unavailable
-/// from `https://api.example/v1`: overloaded". It shows at most 200 characters of the body and escapes
-/// control characters. The alternate form (`{:#}`) omits the wait, because a log line prints the
-/// hint of the verdict. The [`source`](Error::source) is the cause. A failure is one pointer in
-/// size.
+/// from `https://api.example/v1`, retry after 2s: overloaded". It shows at most 200 characters of the body
+/// and escapes control characters. The alternate form (`{:#}`) omits the wait, because a log line and the
+/// alternate form of a [`GaveUp`](crate::GaveUp) print the hint of the verdict. The
+/// [`source`](Error::source) is the cause. A failure is one pointer in size.
 ///
 /// # Examples
 ///
@@ -249,9 +249,13 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.outcome {
             Outcome::Refused(refused) => {
-                refused.fmt(f)?; // passes the alternate form on
+                write!(f, "{refused:#}")?; // without the wait, which follows the URL
                 if !self.0.url.is_empty() {
                     write!(f, " from {}", OneLine(&self.0.url))?;
+                }
+                match refused.retry_after() {
+                    Some(after) if !f.alternate() => write!(f, ", retry after {after:?}")?,
+                    _ => {}
                 }
                 let body = self.0.body.trim();
                 return if body.is_empty() { Ok(()) } else { write!(f, ": {}", Short(body)) };

@@ -3,6 +3,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use super::allotted::{InFlight, write_cut};
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
 use super::no_room::NoRoom;
@@ -11,7 +12,7 @@ use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
-use crate::policy::{Attempt, StopReason, UNSENT};
+use crate::policy::{Attempt, StopReason};
 use crate::quota::{Finding, TooLarge};
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -294,8 +295,8 @@ pub struct AttemptFailure<'a> {
     pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
-    /// The place that a request went to which was cut, as the classifier says.
-    pub(crate) place: Option<&'a str>,
+    /// What is known of the attempt beside its error. A reference, because events are passed by value.
+    pub(crate) in_flight: Option<&'a InFlight<'a>>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,
 }
@@ -305,10 +306,9 @@ impl AttemptFailure<'_> {
     pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.cut, self.error) {
             (Some(cut), _) => {
-                self.place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
-                write!(f, "{cut}")?;
+                let InFlight { place, allotted, .. } = self.in_flight.copied().unwrap_or_default();
                 let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
-                f.write_str(if is_unsent { UNSENT } else { "" })
+                write_cut(f, cut, place, allotted, is_unsent)
             }
             (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),

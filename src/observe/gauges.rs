@@ -32,6 +32,8 @@ pub struct Gauges {
     /// True while the cooldown holds calls because another process of the fleet was asked to.
     #[cfg(feature = "fleet")]
     pub is_hold_joined: bool,
+    /// True while the cooldown holds calls because the program asked for it by hand.
+    pub(crate) is_hold_by_hand: bool,
 }
 
 impl Gauges {

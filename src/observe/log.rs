@@ -12,7 +12,7 @@ use super::{Event, Observe};
 /// | INFO | a retry after a collision or another error of a healthy upstream; the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
 /// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
-/// Fields, if known:
+/// Fields, if known, with times rounded to milliseconds:
 ///
 /// | field | value |
 /// |---|---|
@@ -136,9 +136,11 @@ mod write {
     }
     use line;
 
-    /// Returns whole milliseconds, at most `u64::MAX`.
+    /// Returns the nearest number of milliseconds, at most `u64::MAX`. The words of the line are rounded
+    /// too.
     fn ms(time: Duration) -> u64 {
-        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+        let rounded = time.saturating_add(Duration::from_micros(500));
+        u64::try_from(rounded.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns a time of at least 1 ms. A call whose clock did not run has the time zero, so a shorter time

@@ -2,6 +2,7 @@
 //!
 //! The [guide](crate::guide) has a chapter on logs and metrics.
 
+mod allotted;
 mod event;
 mod gauges;
 mod held_by;
@@ -20,6 +21,7 @@ pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
 pub use self::observe::Observe;
+pub(crate) use allotted::{Allotted, InFlight, write_cut};
 pub use event::{AttemptFailure, Call, CallKind, Event, EventKind};
 pub use gauges::Gauges;
 pub use held_by::HeldBy;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{IN_DOUBT, NOT_WANTED, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, NOT_WANTED, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -119,6 +119,10 @@ impl Event<'_> {
             _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
         }
+        let dropped = failure.in_flight.filter(|in_flight| in_flight.is_dropped);
+        if let Some(place) = dropped.and_then(|in_flight| in_flight.place) {
+            write!(f, ", {} {DROPPED}", OneLine(place))?;
+        }
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
         }
@@ -126,7 +130,8 @@ impl Event<'_> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
-        let has_cause = failure.cut.is_some() || failure.error.is_some();
+        // A call without a name has the type of its error only.
+        let has_cause = failure.cut.is_some() || failure.error_type.is_some();
         if has_cause {
             f.write_str(": ")?;
             let hint = failure.verdict.and_then(|verdict| verdict.hint());
@@ -194,6 +199,8 @@ impl Event<'_> {
                 hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
                 f.write_str(if gauges.is_joined() {
                     ", another process was asked to"
+                } else if gauges.is_hold_by_hand {
+                    ", the program asked for it"
                 } else {
                     ", the upstream throttled an attempt"
                 })
@@ -289,5 +296,9 @@ fn write_relieved(
         HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
     write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;
-    if lasted.is_zero() { Ok(()) } else { write!(f, " within {lasted:.1?}") }
+    // The line comes at least ten seconds later, so without a time the reader takes those for the length.
+    if lasted < Duration::from_millis(1) {
+        return f.write_str(" within 1ms");
+    }
+    write!(f, " within {lasted:.1?}")
 }

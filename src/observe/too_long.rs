@@ -26,6 +26,8 @@ pub enum TooLong {
         /// The delay before the next attempt, or the time for which a part holds it. Zero if the
         /// time was over when the attempt was due.
         wait: Duration,
+        /// True if the upstream asked for the wait.
+        is_asked: bool,
         /// The part of the upstream for which the attempt would wait or has waited.
         by: Option<HeldBy>,
         /// The time left.
@@ -65,7 +67,7 @@ impl fmt::Display for TooLong {
                 write!(f, " a wait of {wait:.1?}, more than the hint cap of {cap:?} ")?;
                 f.write_str("(`with_hint_cap`)")
             }
-            Self::Delay { wait, by, left, total } => {
+            Self::Delay { wait, is_asked, by, left, total } => {
                 let by = by.map(HeldBy::as_str);
                 let (wait_text, left_text) = apart(wait, left);
                 let total = total.map(rounded);
@@ -76,6 +78,9 @@ impl fmt::Display for TooLong {
                     (Some(by), Some(total)) if wait.is_zero() => {
                         write!(f, "the next attempt waited for the {by} ")?;
                         return write!(f, "until too little of {total:?} was left");
+                    }
+                    (None, _) if is_asked => {
+                        write!(f, "the upstream asks for a wait of {wait_text}, ")?;
                     }
                     (None, _) => {
                         write!(f, "the next attempt would start in {wait_text}, ")?;
@@ -92,7 +97,7 @@ impl fmt::Display for TooLong {
                         let rest = left.saturating_sub(wait);
                         write!(f, "so only {rest:.1?} of {total:?} would be left")
                     }
-                    Some(total) => write!(f, "but {left_text} of {total:?} are left"),
+                    Some(total) => write!(f, "but {} are left", left_of(left, &left_text, total)),
                     None => f.write_str("and the call may not wait"),
                 }
             }
@@ -102,13 +107,22 @@ impl fmt::Display for TooLong {
 
 /// Returns a limit as it was set. One that was computed from the time of another call has more digits than
 /// a reader needs, so it is rounded to milliseconds.
-fn rounded(limit: Duration) -> Duration {
+pub(super) fn rounded(limit: Duration) -> Duration {
     const MS: u32 = 1_000_000;
     let nanos = limit.subsec_nanos();
     let is_computed = nanos % 1_000 != 0 && limit > Duration::from_millis(100);
     let rounded = Duration::from_nanos(u64::from((nanos + MS / 2) / MS * MS));
     let seconds = Duration::from_secs(limit.as_secs());
     if is_computed { seconds.saturating_add(rounded) } else { limit }
+}
+
+/// Returns the time left of the total timeout. It says "only" if nothing of it is used.
+fn left_of(left: Duration, text: &str, total: Duration) -> String {
+    if format!("{left:.1?}") == format!("{total:.1?}") {
+        format!("only {total:?}")
+    } else {
+        format!("{text} of {total:?}")
+    }
 }
 
 /// Returns both times with one digit behind the point, or with as many as tell them apart.
@@ -130,7 +144,8 @@ mod tests {
         {
             let (wait, left) = (Duration::from_secs(42), Duration::from_secs(2));
             let total = Some(Duration::from_nanos(limit));
-            let text = TooLong::Delay { wait, by: None, left, total }.to_string();
+            let delay = TooLong::Delay { wait, is_asked: false, by: None, left, total };
+            let text = delay.to_string();
             assert!(text.ends_with(&format!("but 2.0s of {words} are left")), "{text}");
         }
         assert_eq!(rounded(Duration::MAX).as_secs(), u64::MAX);

@@ -57,6 +57,9 @@ pub(crate) const UNSENT: &str = ", nothing was sent";
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";
 
+/// The words behind the place of a request that the token or the caller dropped.
+pub(crate) const DROPPED: &str = "was dropped in flight";
+
 /// The words for a request that the upstream does not want again.
 pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 

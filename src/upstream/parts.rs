@@ -88,6 +88,7 @@ impl Parts {
             is_hold_joined: cooldown
                 .and_then(|cooldown| cooldown.remaining(now))
                 .is_some_and(|rest| self.fleet.has_joined(now.saturating_add(nanos(rest)))),
+            is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
         }
     }
 }

@@ -267,7 +267,7 @@ impl<M: Timer> Upstream<M> {
     /// this does nothing.
     pub fn hold(&self, after: Duration) {
         if let Some(cooldown) = self.cooldown() {
-            cooldown.hold(self.now(), Some(after));
+            cooldown.hold_by_hand(self.now(), after);
             let hold = cooldown.remaining(self.now());
             if hold.is_some() {
                 super::limits::note(self, HeldBy::Cooldown, hold, false);

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -12,13 +13,16 @@ use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
 use resile::timeout::{self, ClassifyOperation};
 use resile::{
-    Backoff, Breaker, Classify, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict,
-    retry,
+    Backoff, Breaker, Classify, GaveUp, Health, Never, RetryPolicy, Run, StopReason, Upstream,
+    Verdict, retry,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::decide::verdicts;
 use super::script::{Down, Script, Step, clock, drive};
 
+const ONCE: RetryPolicy = RetryPolicy::new().with_attempts(1);
+const DOUBT: &str = "the request may have been executed and must not be sent again";
 const CUTS: [Cut; 3] = [Cut::AttemptTimeout(Duration::from_secs(1)), Cut::Deadline, Cut::Stream];
 
 #[test]
@@ -184,6 +188,50 @@ fn the_line_of_a_cut_attempt_names_the_place_of_its_request() {
     let end = "(last failure: POST /orders\\n: did not finish within 1s, after an earlier error)";
     assert!(gave_up.to_string().ends_with(end), "{gave_up}");
     assert!(format!("{:#}", gave_up.map(|down| down.0)).ends_with(end));
+}
+
+/// A dropped attempt has no error either. The earlier error is that of another attempt.
+#[test]
+fn the_place_of_a_dropped_request_is_told() {
+    let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
+    let upstream = Upstream::new("web").with_timer(timer.clone());
+    let token = CancellationToken::new();
+    let classifier = Order.cut_is(Verdict::transient().not_again());
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(classifier);
+    let events = std::cell::RefCell::new(Vec::new());
+    let observer = |event: &Event<'_>| {
+        if let EventKind::GaveUp { .. } = &event.kind {
+            events.borrow_mut().push(event.to_string());
+        }
+    };
+    let call = retry(|_| script.play(), policy, token.clone()).on(upstream.observed_by(&observer));
+    let mut call = std::pin::pin!(call);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(call.as_mut().poll(&mut cx).is_pending());
+    token.cancel();
+    let Poll::Ready(Err(gave_up)) = call.as_mut().poll(&mut cx) else { panic!("it has ended") };
+    let words = format!("cancelled, POST /orders\\n was dropped in flight, {DOUBT}");
+    assert_eq!(gave_up.to_string(), format!("web: gave up after 2 attempts, {words}"));
+    let line = format!("web: gave up after 2 of 3 attempts, {words}: down, 1");
+    assert_eq!(events.take(), [line]);
+    // A fallback or another outer call takes it over.
+    let outer = retry(|_| std::future::ready(Err::<(), _>(gave_up.clone())), ONCE, Never);
+    let flat = drive(outer, &timer).unwrap_err().flatten();
+    assert!(flat.to_string().ends_with(&words), "{flat}");
+}
+
+/// The caller of a run drops an attempt, and later the call ends.
+#[test]
+fn the_place_of_a_request_that_the_caller_dropped_is_told() {
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("web").with_timer(timer.clone());
+    let mut run = Run::new(ONCE.with_classifier(Order), Never).on(&upstream);
+    let mut attempt = Box::pin(run.attempt(std::future::pending::<Result<(), Down>>()));
+    assert!(attempt.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(attempt);
+    let gave_up = drive(run.attempt(std::future::ready(Ok::<(), _>(()))), &timer).unwrap_err();
+    let words = "web: gave up after 1 attempt, POST /orders\\n was dropped in flight";
+    assert_eq!(gave_up.to_string(), words);
 }
 
 /// A flat error has the cut of its inner call, also if the outer call ended for a reason of its own.

@@ -137,10 +137,24 @@ fn the_words_of_a_delay_that_is_too_long_do_not_contradict_themselves() {
         ends(&feed(&timer), &timer, &script, policy, "feed: gave up").0.to_string()
     };
     let (start, words) = ("feed: gave up after 1 attempt", "the next attempt would start in");
-    assert_eq!(end(1_640, 1_620), format!("{start}, {words} 1.64s, but 1.62s of 1.62s are left"));
+    assert_eq!(end(1_640, 1_620), format!("{start}, {words} 1.64s, but only 1.62s are left"));
     assert_eq!(
         end(2_000, 2_000),
         format!("{start}, {words} 2.0s, just when the 2.0s left of 2s end")
+    );
+}
+
+/// The wait belongs to the reason, so it stands before the last failure.
+#[test]
+fn the_wait_for_a_breaker_stands_before_the_last_failure() {
+    let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Hang]));
+    let breaker = resile::Breaker::new().with_open_time(Backoff::fixed(SECOND * 30));
+    let upstream = feed(&timer).with_breaker(breaker.with_consecutive(1));
+    let (gave_up, _) = ends(&upstream, &timer, &script, CUT, "feed: gave up");
+    assert_eq!(
+        gave_up.to_string(),
+        "feed: gave up after 1 attempt in 2.0s, the circuit breaker is open, try again in 30.0s \
+         (last failure: did not finish within 2s)"
     );
 }
 
@@ -171,6 +185,55 @@ fn a_delay_that_is_too_long_is_named_with_the_time_left() {
     assert_eq!(gave_up.reason(), StopReason::Deadline);
     assert_eq!(gave_up.to_string(), format!("feed: gave up after 2 attempts in 5.0s, {words}"));
     assert_eq!(lines, [format!("feed: gave up after 2 of 3 attempts, {words}: down, 2")]);
+}
+
+/// The wait is the hint of the upstream, or the delay of the backoff if that is longer.
+#[test]
+fn a_wait_that_the_upstream_asks_for_is_not_called_a_delay() {
+    let end = |hint: u64, backoff: u64, used: u64| {
+        let timer = ManualTimer::new();
+        let script = Script::new(&[Step::Fail]);
+        let policy = RetryPolicy::new()
+            .with_backoff(Backoff::fixed(Duration::from_secs(backoff)).with_jitter(Jitter::None))
+            .with_total_timeout(SECOND * 3)
+            .with_classifier(move |down: &Down| {
+                let hint = if u64::from(down.0) > used { hint } else { 0 };
+                Verdict::throttled().after(Duration::from_secs(hint))
+            });
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        assert_eq!(gave_up.reason(), StopReason::Deadline);
+        let (words, line) = (gave_up.to_string(), lines.concat());
+        let (told, rest) = words.split_once(", ").unwrap().1.split_once(" left").unwrap();
+        assert!(line.contains(&format!(", {told} left: down")), "{line}: {told}");
+        format!("{told} left{rest}")
+    };
+    assert_eq!(end(8, 1, 0), "the upstream asks for a wait of 8.0s, but only 3s are left");
+    assert_eq!(end(8, 1, 1), "the upstream asks for a wait of 8.0s, but 2.0s of 3s are left");
+    let backoff = "the next attempt would start in 9.0s, but only 3s are left, try again in 8.0s";
+    assert_eq!(end(8, 9, 0), backoff);
+}
+
+/// The deadline cuts an attempt that began late, which says nothing about the upstream.
+#[test]
+fn a_cut_by_the_deadline_names_the_time_that_the_attempt_had() {
+    const LATE: &[Step] = &[Step::Fail, Step::Fail, Step::Hang];
+    let steps = Backoff::fixed(Duration::from_millis(1_400)).with_jitter(Jitter::None);
+    for (script, attempt_timeout, attempts, words) in [
+        (LATE, Some(SECOND), 3, "after 3s, and had only 200.0ms"),
+        (LATE, None, 3, "after 3s, and had only 200.0ms"),
+        (&LATE[2..], Some(SECOND * 9), 1, "after 3s"),
+    ] {
+        let (timer, script) = (ManualTimer::new(), Script::new(script));
+        let mut policy = RetryPolicy::new().with_backoff(steps).with_total_timeout(SECOND * 3);
+        if let Some(limit) = attempt_timeout {
+            policy = policy.with_attempt_timeout(limit);
+        }
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        let words = format!("did not finish before the deadline of the call {words}");
+        let text = gave_up.to_string();
+        assert!(text.contains(&format!(" in 3.0s (last failure: {words}")), "{text}");
+        assert_eq!(lines, [format!("feed: gave up after {attempts} of 3 attempts: {words}")]);
+    }
 }
 
 /// The attempts of a stack that is slow to poll: the delay is over only after the deadline.
@@ -256,7 +319,7 @@ fn a_call_that_does_not_queue_is_not_counted_in_the_queue() {
     assert_eq!(
         gave_up.to_string(),
         "feed: gave up after 0 attempts, the quota holds the next attempt for 30.0s, \
-         but 8.0s of 8s are left"
+         but only 8s are left"
     );
     let lines = lines.into_inner();
     assert_eq!(

@@ -135,7 +135,7 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s (try again in 9.0s)");
+    assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s, try again in 9.0s");
     assert_eq!(
         words(&policy),
         "script: gave up after 1 attempt, the upstream asks for a wait of 9.0s, \

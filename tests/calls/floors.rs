@@ -57,7 +57,7 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
     );
     assert_eq!(
         gave_up,
-        "model: gave up after 2 attempts in 2.0s (wait at least 2.0s before the next call)"
+        "model: gave up after 2 attempts in 2.0s, wait at least 2.0s before the next call"
     );
     // A floor above the hint cap ends the call, and nobody is blamed.
     let (_, gave_up) = lines(&"busy", floor, SECOND);
@@ -79,7 +79,7 @@ fn a_wait_that_was_asked_for_is_said_to_be() {
             "model: gave up after 2 of 2 attempts: busy (asked to wait 2.0s)",
         ]
     );
-    assert_eq!(gave_up, "model: gave up after 2 attempts in 2.0s (try again in 2.0s)");
+    assert_eq!(gave_up, "model: gave up after 2 attempts in 2.0s, try again in 2.0s");
 }
 
 /// Puts `verdict` on an attempt and returns the hold of the cooldown and the time until the breaker

@@ -128,6 +128,47 @@ async fn a_refusal_keeps_its_status_its_hint_and_its_body() {
     assert_eq!(without_url(&format!("{failure:#}")), words.replace(", retry after 2s", ""));
 }
 
+/// The wait stands behind the URL, so nobody takes it for a part of the URL.
+#[tokio::test]
+async fn the_wait_of_a_refusal_is_told_once_in_each_form() {
+    let head = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 20\r\ncontent-length: 4\r\n\r\n";
+    let failure = failure_of(text(&format!("{head}busy"))).await;
+    let words = failure.to_string();
+    let (start, end) =
+        ("429 Too Many Requests from http://127.0.0.1:", "/book, retry after 20s: busy");
+    assert!(words.starts_with(start) && words.ends_with(end), "{words}");
+
+    let policy = RetryPolicy::new().with_classifier(GET);
+    let upstream = Upstream::new("shop").with_observer(&());
+    let once = [
+        // The reason names the wait.
+        (policy.with_hint_cap(SECOND), ", the upstream asks for a wait of 20.0s, more than"),
+        (policy.with_attempts(1), "gave up after 1 attempt, try again in 20.0s: 429"),
+    ];
+    for (policy, wait) in once {
+        let fails = |_| std::future::ready(Err::<(), _>(failure.clone()));
+        let gave_up = retry(fails, policy, Never).on(&upstream).await.unwrap_err();
+        let line = format!("{gave_up:#}");
+        assert!(line.contains(wait) && line.ends_with("/book: busy"), "{line}");
+        assert_eq!(line.matches("20").count(), 1, "{line}");
+        let chain = format!("{:#}", anyhow::Error::from(gave_up));
+        assert!(chain.contains(wait) && chain.ends_with(end), "{chain}");
+    }
+
+    // Nothing else names it.
+    let order = policy.with_classifier(|_: &Failure| Verdict::fatal().after(SECOND * 20));
+    let fails = |_| std::future::ready(Err::<(), _>(failure.clone()));
+    let gave_up = retry(fails, order, Never).on(&upstream).await.unwrap_err();
+    let line = format!("{gave_up:#}");
+    let start = "shop: gave up after 1 attempt, the error is final, \
+                 the upstream asked for a wait of 20.0s: 429 Too Many Requests from http";
+    assert!(line.starts_with(start) && line.ends_with("/book: busy"), "{line}");
+    let chain = format!("{:#}", anyhow::Error::from(gave_up));
+    let start =
+        "shop: gave up after 1 attempt, the error is final: 429 Too Many Requests from http";
+    assert!(chain.starts_with(start) && chain.ends_with(end), "{chain}");
+}
+
 /// Returns the words of a refusal without the URL that they must name.
 fn without_url(words: &str) -> String {
     let (before, url) = words.split_once(" from http://127.0.0.1:").unwrap();

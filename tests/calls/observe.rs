@@ -499,7 +499,7 @@ fn events_print_readable_messages() {
     assert_eq!(
         events.take(),
         [
-            "feed: cooldown: all calls wait 3.0s, the upstream throttled an attempt",
+            "feed: cooldown: all calls wait 3.0s, the program asked for it",
             "feed: attempt 1 of 1 waits 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",
             "feed: attempt 1 of 1 failed: did not finish within 1s",

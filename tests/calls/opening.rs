@@ -46,7 +46,8 @@ fn feed(breaker: Breaker, timer: &ManualTimer) -> (Upstream<ManualTimer>, Lines)
 fn cause(lines: &Lines) -> String {
     let lines = std::mem::take(&mut *lines.lock().unwrap());
     let [line] = &lines[..] else { panic!("{lines:?}") };
-    let after = line.strip_prefix("feed: breaker opened for 30.0s: ").unwrap();
+    let after =
+        line.strip_prefix("feed: breaker opened for 30.0s, all attempts are refused: ").unwrap();
     let reason = ["too many failures in a row", "too large a share of calls was slow"];
     reason.iter().find_map(|reason| after.strip_prefix(reason)).unwrap().to_owned()
 }
@@ -79,7 +80,10 @@ fn a_cut_is_a_cause_too() {
     let hangs = |_| pending::<Result<(), &str>>();
     let limits = [
         (ONCE.with_attempt_timeout(SECOND * 2), ": did not finish within 2s"),
-        (ONCE.with_total_timeout(SECOND * 2), ": did not finish before the deadline of the call"),
+        (
+            ONCE.with_total_timeout(SECOND * 2),
+            ": did not finish before the deadline of the call after 2s",
+        ),
     ];
     for (policy, words) in limits {
         let (upstream, lines) = feed(breaker(), &timer);
@@ -128,8 +132,8 @@ fn a_failed_probe_is_the_cause_of_the_next_opening() {
     assert_eq!(
         lines[..],
         [
-            "feed: breaker opened for 30.0s: too many failures in a row: down",
-            "feed: breaker opened for 30.0s: too many probes failed: still down"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: down",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many probes failed: still down"
         ]
     );
 }
@@ -195,9 +199,9 @@ fn a_failure_is_the_cause_of_its_own_opening_only() {
     assert_eq!(
         LINES.lock().unwrap()[..],
         [
-            "feed: breaker opened for 30.0s: too many failures in a row: first",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: first",
             "feed: breaker closed: 0 attempts refused",
-            "feed: breaker opened for 30.0s: too many failures in a row"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row"
         ]
     );
 }
@@ -223,9 +227,9 @@ fn a_transition_left_by_a_panic_does_not_take_the_failure() {
     assert_eq!(
         LINES.lock().unwrap()[..],
         [
-            "feed: breaker opened for 30.0s: too many failures in a row: first",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: first",
             "feed: breaker closed: 0 attempts refused",
-            "feed: breaker opened for 30.0s: too many failures in a row: second"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: second"
         ]
     );
 }

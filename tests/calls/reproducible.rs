@@ -221,7 +221,7 @@ fn assert_rich(log: &str) {
         "connection reset",
         "too many requests (asked to wait 1.0s)",
         "bad request",
-        "breaker opened for",
+        "s, all attempts are refused: too ",
         "breaker closed: ",
         "hedge not started",
         "another attempt ended the call",

@@ -210,7 +210,7 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     shared.extend(requests, SECOND);
     shared.adjust(requests, 1);
     feed.try_admit().unwrap().succeeded();
-    assert_eq!(lines(), ["INFO feed: quota has units again: 2 waits or refusals"]);
+    assert_eq!(lines(), ["INFO feed: quota has units again: 2 waits or refusals within 1ms"]);
     timer.advance(SECOND * 20);
     assert_eq!(warns(), 0, "after a rest");
     shared.extend(requests, SECOND);

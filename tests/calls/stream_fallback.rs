@@ -59,7 +59,7 @@ async fn a_part_is_told_whatever_ends_the_fallback() {
         flat.to_string(),
         "chat: gave up after 1 alternative in 5.0s (the last one: large), no time of 5s is left \
          for the next attempt, part of the answer was already delivered (last failure: did not \
-         finish before the deadline of the call)"
+         finish before the deadline of the call after 5s)"
     );
 
     // The token ends the fallback between two alternatives.

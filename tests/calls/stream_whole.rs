@@ -52,7 +52,7 @@ async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     assert_eq!((items, took), (9, SECOND * 10 + SECOND / 2));
     assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Partial, Some(Cut::Deadline)));
     let words = "gave up after 1 attempt in 10.5s, part of the answer was already delivered \
-                 (last failure: did not finish before the deadline of the call)";
+                 (last failure: did not finish before the deadline of the call after 10.5s)";
     assert_eq!(gave_up.to_string(), words);
 }
 

@@ -182,6 +182,27 @@ fn retries_are_warnings_and_recovery_is_debug() {
     );
 }
 
+/// The words of a line and its fields round a time in the same way.
+#[test]
+fn a_field_in_milliseconds_is_rounded() {
+    for (micros, words, field) in [
+        (341_960, "342.0ms", "342"),
+        (341_500, "341.5ms", "342"),
+        (341_499, "341.5ms", "341"),
+        (341_040, "341.0ms", "341"),
+    ] {
+        let steps = Backoff::fixed(Duration::from_micros(micros)).with_jitter(Jitter::None);
+        let seen = records(&[Step::Fail, Step::Succeed], &POLICY.with_backoff(steps));
+        let (_, fields) = &seen[0];
+        let message = format!("feed: attempt 1 of 3 failed, retrying in {words}: down, 1");
+        assert_eq!((&fields["message"], &*fields["delay_ms"]), (&message, field));
+    }
+    let hint = Verdict::throttled().after(Duration::from_micros(2_999_600));
+    let policy = POLICY.with_attempts(2).with_classifier(move |_: &Down| hint);
+    let seen = records(&[Step::Fail], &policy);
+    assert_eq!((&*seen[0].1["hint_ms"], &*seen[1].1["retry_after_ms"]), ("3000", "3000"));
+}
+
 /// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
 /// gives up is at WARN.
 #[test]
@@ -324,6 +345,13 @@ fn a_call_on_a_name_logs_its_name() {
     assert!(records.iter().all(|(_, fields)| !fields.contains_key("upstream")), "{records:?}");
     LOGGED.set(records);
     assert_eq!(messages(), [warn(failed[1]), debug(recovered[1])]);
+    // The line at the end names the remedy too.
+    let script = Script::new(&[Step::Fail]);
+    let ends = policy.with_attempts(2);
+    drive(retry(|_| script.play(), ends, Never), &ManualTimer::new()).unwrap_err();
+    let (_, last) = messages().pop().unwrap();
+    let advice = "error not shown (name the call by `.on(\"…\")`)";
+    assert_eq!(last, format!("gave up after 2 of 2 attempts: {advice}"));
 
     // An error without `Display` is logged by the words that the operation gives it. The chain of an `anyhow` error is one
     // line.
@@ -391,7 +419,9 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     (0..2).for_each(|_| call(&down));
     let gave_up = "feed: gave up after 1 of 1 attempts: down";
     let opened = |error: &str| {
-        format!("feed: breaker opened for 30.0s: too many failures in a row: {error}")
+        format!(
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: {error}"
+        )
     };
     assert_eq!(
         messages(),
@@ -438,7 +468,7 @@ fn refusals_cancellations_and_holds_are_debug() {
 
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
-    let held = "feed: cooldown: all calls wait 2.0s, the upstream throttled an attempt";
+    let held = "feed: cooldown: all calls wait 2.0s, the program asked for it";
     let waits = debug("feed: attempt 1 of 3 waits 2.0s for the cooldown");
     assert_eq!(messages(), [warn(held), waits]);
     let permit = feed.try_admit().unwrap();
@@ -476,7 +506,8 @@ fn refusals_cancellations_and_holds_are_debug() {
     );
     let hangs = |_| std::future::pending::<Result<(), Down>>();
     drive(retry(hangs, POLICY.with_total_timeout(SECOND), Never).on(&poor), &timer).unwrap_err();
-    let cut = "feed: gave up after 1 of 3 attempts: did not finish before the deadline of the call";
+    let cut = "feed: gave up after 1 of 3 attempts: did not finish before the deadline of the call \
+               after 1s";
     assert_eq!(messages(), [warn(cut)]);
 }
 

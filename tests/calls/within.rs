@@ -84,7 +84,7 @@ fn the_alternatives_of_a_refusing_upstream_are_no_warnings() {
     assert_eq!(call(true), 1);
     let lines: Vec<_> = messages().into_iter().filter(|(level, _)| *level <= Level::INFO).collect();
     let lines: Vec<_> = lines.iter().map(|(level, line)| (*level, &**line)).collect();
-    let opened = "first: breaker opened for 30.0s: too many failures in a row: entity not found";
+    let opened = "first: breaker opened for 30.0s, all attempts are refused: too many failures in a row: entity not found";
     let closed = "first: breaker closed: 1000 attempts refused within 30.0s";
     assert_eq!(lines, [(Level::WARN, opened), (Level::INFO, closed)]);
 }

@@ -1,5 +1,6 @@
 //! What the guide shows is so: its wrong and mended programs, its lines of the log and its settings.
 
+mod ends;
 mod log;
 mod operating;
 mod page;

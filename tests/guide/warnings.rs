@@ -52,12 +52,12 @@ async fn hangs(policy: RetryPolicy<impl Classify<&'static str>>) {
 }
 
 /// A token drops an order in flight.
-async fn is_dropped() {
+async fn is_dropped<E: std::error::Error + 'static>(classifier: impl Classify<E>) {
     let token = tokio_util::sync::CancellationToken::new();
-    let policy = TWICE.with_classifier(resile::io::Classifier::non_idempotent());
+    let policy = TWICE.with_classifier(classifier);
     let send = async |_| {
         token.cancel();
-        pending::<Result<(), std::io::Error>>().await
+        pending::<Result<(), E>>().await
     };
     retry(send, policy, &token).on(&feed()).await.unwrap_err();
 }
@@ -82,11 +82,14 @@ async fn ends_of_calls() {
     fails(TWICE).await;
     fails(TWICE.with_backoff(Backoff::none())).await;
     fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
+    fails(TWICE.with_total_timeout(SECOND).with_backoff(Backoff::fixed(SECOND * 30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal().not_wanted())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
-    is_dropped().await;
+    is_dropped(resile::io::Classifier::non_idempotent()).await;
+    let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
+    is_dropped::<resile::http::Failure>(order).await;
     fails(TWICE.with_classifier(then(None))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND * 3600))).await;

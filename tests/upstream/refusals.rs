@@ -200,7 +200,7 @@ async fn an_outer_call_waits_for_the_breaker_of_an_inner_call() {
     // The upstream was not called, so its refusal is no failure of the outer upstream.
     assert_eq!((outer.snapshot().unwrap().calls, outer.snapshot().unwrap().failures), (1, 0));
     let seen = seen.into_inner().unwrap().concat();
-    assert!(seen.ends_with("(try again in 60.0s) (waiting at least 60.0s)"), "{seen}");
+    assert!(seen.ends_with(", try again in 60.0s (waiting at least 60.0s)"), "{seen}");
 }
 
 /// The same for a cooldown, a quota and a bulkhead that refuse an inner call.

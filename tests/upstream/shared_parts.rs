@@ -232,7 +232,7 @@ fn the_line_of_a_hold_says_who_was_asked() {
         words.collect::<Vec<_>>(),
         [
             (true, "cooldown: all calls wait 2.0s, another process was asked to"),
-            (false, "cooldown: all calls wait 3.0s, the upstream throttled an attempt"),
+            (false, "cooldown: all calls wait 3.0s, the program asked for it"),
         ]
     );
 }
@@ -331,7 +331,7 @@ fn the_release_of_a_joined_hold_hides_no_later_hold() {
     assert!(held > 0, "no call waits for its turn");
     assert_eq!(*lines.lock().unwrap(), [""; 0]);
     host.hold(10 * SECOND);
-    let line = "model: cooldown: all calls wait 10.0s, the upstream throttled an attempt";
+    let line = "model: cooldown: all calls wait 10.0s, the program asked for it";
     assert_eq!(*lines.lock().unwrap(), [line]);
 }
 
@@ -353,7 +353,7 @@ fn a_joined_hold_prolongs_the_strain_of_this_process() {
     host.share().unwrap().hold_as(hold(9 * SECOND)); // ends earlier
     timer.advance(Duration::from_millis(69_999));
     host.try_admit().unwrap().succeeded();
-    let begun = "model: cooldown: all calls wait 5.0s, the upstream throttled an attempt";
+    let begun = "model: cooldown: all calls wait 5.0s, the program asked for it";
     assert_eq!(*lines.lock().unwrap(), [begun]);
     timer.advance(Duration::from_millis(1));
     host.try_admit().unwrap().succeeded();

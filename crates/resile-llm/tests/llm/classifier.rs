@@ -60,7 +60,7 @@ async fn nobody_is_said_to_have_asked_for_a_floor() {
     );
     assert_eq!(
         gave_up.to_string(),
-        "model: gave up after 2 attempts in 2.0s (wait at least 2.0s before the next call)"
+        "model: gave up after 2 attempts in 2.0s, wait at least 2.0s before the next call"
     );
 }
 

@@ -106,7 +106,7 @@ async fn a_cut_attempt_names_the_place_of_its_request() {
         seen,
         [
             "POST /orders: did not finish within 1s",
-            "POST /late: did not finish before the deadline of the call",
+            "POST /late: did not finish before the deadline of the call after 1s",
             "/store.Store/Order: did not finish within 1s",
             "POST /orders: did not finish within 1s",
             "did not finish within 1s", // nobody knows a place
