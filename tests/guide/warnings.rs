@@ -86,6 +86,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal().not_wanted())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_repeatable())).await;
     is_dropped().await;
     fails(TWICE.with_classifier(then(None))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
