@@ -73,8 +73,9 @@ pub struct GrpcRule {
 }
 
 impl RetryLayer<Grpc> {
-    /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
-    /// errors, so the policy has no classifier.
+    /// Makes a layer for a channel of gRPC. [`Grpc`] judges its answers and errors, so the policy has no
+    /// classifier. For a channel of `tonic` take `tonic_0_14::RetryChannel` (feature `tonic-0_14`), which has
+    /// this layer and the others that belong to it.
     ///
     /// A request has an idempotency of its own through its extensions, such as a read among orders:
     /// `request.extensions_mut().insert(Idempotency::Idempotent)` on a `tonic::Request`, whose extensions

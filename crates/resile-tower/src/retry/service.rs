@@ -50,6 +50,16 @@ impl<S, J, R, X, K> Retry<S, J, R, X, K> {
         Self { inner, is_ready: true, layer }
     }
 
+    /// Replaces the layer.
+    #[cfg(feature = "tonic-0_14")]
+    pub(crate) fn with_layer<H, Z, Y, L>(
+        self,
+        replace: impl FnOnce(RetryLayer<J, R, X, K>) -> RetryLayer<H, Z, Y, L>,
+    ) -> Retry<S, H, Z, Y, L> {
+        let Self { inner, is_ready, layer } = self;
+        Retry { inner, is_ready, layer: replace(layer) }
+    }
+
     /// Returns the inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
