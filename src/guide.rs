@@ -65,6 +65,7 @@ chapter! {
         "crate::http::Classifier::with_conflict" "crate::Upstream::call" "crate::Budget"
         "crate::http::Classifier::with_place"
         "crate::GaveUp::is_in_doubt" "crate::Verdict::idempotent" "crate::Verdict::not_wanted"
+        "crate::Verdict::not_repeatable"
     ]
     include_str!("../docs/guide/classifying.md")
 }

@@ -149,6 +149,9 @@ impl StopReason {
         match self {
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_wanted()) => NOT_WANTED,
+            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_repeatable()) => {
+                "the request cannot be made again"
+            }
             Self::Fatal => "the error is final",
             Self::Unclassified if verdict.is_some() => {
                 "the classifier has no opinion on a cut attempt (add one with `cut_is`)"

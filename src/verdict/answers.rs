@@ -39,6 +39,8 @@ pub(super) enum Flag {
     NotSent = 1 << 10,
     /// The upstream asked for no retry.
     NotWanted = 1 << 11,
+    /// The request might be sent again, but nobody can make it again.
+    NotRepeatable = 1 << 12,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

@@ -182,6 +182,26 @@ impl Verdict {
         self.not_again().with(Flag::NotWanted, true)
     }
 
+    /// States that the caller cannot make the request again, such as one whose body is a stream. Forbids
+    /// sending the request again and keeps the rest of the verdict.
+    ///
+    /// The log and the messages then print "the request cannot be made again" and not "the error is final",
+    /// and the log prints it as a warning. The request is not in [doubt](crate::GaveUp::is_in_doubt), because
+    /// the classifier allowed a repetition. A verdict that forbids one stays as it is. Equal verdicts may
+    /// differ in this statement.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::{Health, Verdict};
+    ///
+    /// let once = Verdict::transient().not_repeatable();
+    /// assert_eq!((once.is_again(), once.health()), (false, Health::Failing));
+    /// ```
+    pub const fn not_repeatable(self) -> Self {
+        if self.is_again() { self.not_again().with(Flag::NotRepeatable, true) } else { self }
+    }
+
     /// States that the request was surely never sent, such as after a refused connection, and keeps the
     /// rest of the verdict.
     ///
@@ -241,6 +261,11 @@ impl Verdict {
     /// Returns whether the upstream asked for no retry.
     pub(crate) const fn is_not_wanted(&self) -> bool {
         self.answers.is(Flag::NotWanted)
+    }
+
+    /// Returns whether the request might be sent again, but cannot be made again.
+    pub(crate) const fn is_not_repeatable(&self) -> bool {
+        self.answers.is(Flag::NotRepeatable)
     }
 
     /// Returns whether the caller's own usage limit caused a throttling.
@@ -348,7 +373,8 @@ impl Verdict {
     /// request may be sent again later, whatever happened.
     pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
         let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
-        let is_safe = self.is_again() || self.is_not_sent() || self.is_idempotent();
+        let is_allowed = self.is_again() || self.is_not_repeatable();
+        let is_safe = is_allowed || self.is_not_sent() || self.is_idempotent();
         !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
     }
 
@@ -415,6 +441,7 @@ impl fmt::Debug for Verdict {
             ("idempotent", Flag::Idempotent),
             ("not_sent", Flag::NotSent),
             ("not_wanted", Flag::NotWanted),
+            ("not_repeatable", Flag::NotRepeatable),
             ("own_limit", Flag::OwnLimit),
             ("own_wait", Flag::OwnWait),
         ] {

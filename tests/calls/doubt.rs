@@ -120,6 +120,24 @@ proptest! {
     }
 }
 
+/// The classifier allows a repetition, but the caller has no second request. So nothing is in doubt.
+#[test]
+fn a_request_that_cannot_be_made_again_says_so() {
+    let once = Verdict::overloaded().not_repeatable();
+    assert_eq!(once, Verdict::overloaded().not_again());
+    let words = "the request cannot be made again";
+    let gave_up = fails(&[Some(once), None]);
+    assert_eq!(gave_up.to_string(), format!("gave up after 1 attempt, {words}"));
+    assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Fatal, false));
+    let cut = hangs(Some(Verdict::transient().on_cut().not_repeatable()), false, SECOND * 9);
+    assert!(cut.to_string().contains(words) && !cut.is_in_doubt(), "{cut}");
+    // An order that must not be sent again stays in doubt.
+    let order = Verdict::transient().not_again().not_repeatable();
+    let gave_up = fails(&[Some(order), None]);
+    assert_eq!(gave_up.to_string(), format!("gave up after 1 attempt, {WORDS}"));
+    assert!(gave_up.is_in_doubt());
+}
+
 /// The statement of a classifier goes along with its verdict, also to an outer call.
 /// The statement of the upstream forbids a repetition and decides the words, but nothing else.
 #[test]

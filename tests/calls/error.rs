@@ -88,6 +88,10 @@ fn debug_of_a_verdict_has_only_what_is_set() {
          not_wanted: true, own_limit: true, wait: 1s }"
     );
     assert_eq!(
+        verdict(Verdict::transient().not_repeatable()),
+        "Verdict { again: false, health: Failing, not_repeatable: true }"
+    );
+    assert_eq!(
         verdict(Verdict::transient().with_base(SECOND)),
         "Verdict { again: true, health: Failing, base: 1s }"
     );

@@ -308,6 +308,16 @@ fn a_fatal_first_error_is_debug() {
             &fields("\"unclassified\"", None, "1")
         )]
     );
+    // The caller could have had a retry, and does not see that it got none.
+    let once = |_: &Down| Verdict::transient().not_repeatable();
+    assert_eq!(
+        records(&[Step::Fail], &POLICY.with_classifier(once)),
+        [log_record(
+            Level::WARN,
+            "feed: gave up after 1 of 3 attempts, the request cannot be made again: down, 1",
+            &fields("\"fatal\"", Some("\"failing\""), "1")
+        )]
+    );
     let then = records(&[Step::Fail], &POLICY.with_classifier(|error: &Down| error.0 == 1));
     assert_eq!(
         then[1],

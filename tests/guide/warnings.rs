@@ -87,6 +87,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal().not_wanted())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_repeatable())).await;
     is_dropped(resile::io::Classifier::non_idempotent()).await;
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
     is_dropped::<resile::http::Failure>(order).await;

@@ -28,7 +28,9 @@ mod scope;
 mod serving;
 
 pub use current::Deadline;
-pub(crate) use current::shorter;
+pub(crate) use current::{least, shorter};
+#[cfg(feature = "grpc")]
+pub(crate) use fields::take_limit;
 #[cfg(feature = "http")]
 pub use layer::{DeadlineLayer, DeadlineService};
 #[cfg(feature = "http")]

@@ -43,7 +43,7 @@ impl<T> Failed<T> {
     /// Adds that the request cannot be made again, and why.
     pub(crate) fn once(mut self, why: Option<Cow<'static, str>>) -> Self {
         if why.is_some() {
-            self.verdict = self.verdict.map(Verdict::not_again);
+            self.verdict = self.verdict.map(Verdict::not_repeatable);
             self.once = why;
         }
         self
@@ -105,11 +105,14 @@ impl<T> fmt::Display for Failed<T> {
 
 impl<T> fmt::Debug for Failed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failed")
-            .field("is_answer", &self.answer.is_some())
-            .field("error", &self.error)
-            .field("verdict", &self.verdict)
-            .finish_non_exhaustive()
+        let mut fields = f.debug_struct("Failed");
+        fields.field("is_answer", &self.answer.is_some());
+        fields.field("error", &self.error);
+        fields.field("verdict", &self.verdict);
+        if let Some(why) = &self.once {
+            fields.field("once", why);
+        }
+        fields.finish_non_exhaustive()
     }
 }
 

@@ -9,6 +9,7 @@ mod retry_info;
 mod status;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Request, Response};
 use resile::classify::Cut;
@@ -25,6 +26,7 @@ use self::code::code_of;
 use self::retry_info::retry_info;
 use self::status::{OK, Status};
 use crate::below::call_below;
+use crate::deadline::take_limit;
 use crate::foreign::Site;
 use crate::http::judge::{classifier_set, judged_answer, judged_error, watch};
 use crate::http::place::Place;
@@ -71,8 +73,9 @@ pub struct GrpcRule {
 }
 
 impl RetryLayer<Grpc> {
-    /// Makes a layer for a channel of gRPC, such as that of `tonic`. [`Grpc`] judges its answers and
-    /// errors, so the policy has no classifier.
+    /// Makes a layer for a channel of gRPC. [`Grpc`] judges its answers and errors, so the policy has no
+    /// classifier. For a channel of `tonic` take `tonic_0_14::RetryChannel` (feature `tonic-0_14`), which has
+    /// this layer and the others that belong to it.
     ///
     /// A request has an idempotency of its own through its extensions, such as a read among orders:
     /// `request.extensions_mut().insert(Idempotency::Idempotent)` on a `tonic::Request`, whose extensions
@@ -80,7 +83,9 @@ impl RetryLayer<Grpc> {
     /// the same effect, and any other type has none. With several of them that of `resile::http` counts,
     /// and then that of `resile-clients`.
     ///
-    /// `set_timeout` of a request limits each attempt. To limit one whole call, use
+    /// `set_timeout` of a request limits each attempt, unless the attempt timeout of the policy is shorter.
+    /// The layer cuts the attempt at that time and makes the header 50 ms longer, because `tonic` ends a call
+    /// at the time of the header too, and as `CANCELLED`. To limit one whole call, use
     /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
     ///
     /// `tonic` calls an error that it does not know `UNKNOWN`, such as that of an open breaker. Above
@@ -130,6 +135,10 @@ impl<B> SealedJudge<Request<B>> for Grpc {
             (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
         };
         GrpcRule { classifier, place: Place::path(request.uri()) }
+    }
+
+    fn limit(&self, request: &mut Request<B>) -> Option<Duration> {
+        take_limit(request.headers_mut())
     }
 
     fn watch(&self, request: &Request<B>, site: Site) {

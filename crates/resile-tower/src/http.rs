@@ -9,4 +9,6 @@ mod shared;
 
 pub use body::{BodyError, KeptBody};
 pub use judge::{Http, HttpRule};
+#[cfg(feature = "tonic-0_14")]
+pub(crate) use kept::Keeping;
 pub use kept::Kept;

@@ -124,6 +124,7 @@ pub(crate) fn is_failure(verdict: Verdict) -> bool {
 
 mod sealed {
     use std::panic::Location;
+    use std::time::Duration;
 
     use resile::GaveUp;
     use resile::error::Boxed;
@@ -139,6 +140,12 @@ mod sealed {
 
         /// Returns the rule for the outcomes of this request.
         fn rule(&self, request: &Req) -> Self::Rule;
+
+        /// Returns the limit that the request itself sets for each of its attempts.
+        fn limit(&self, request: &mut Req) -> Option<Duration> {
+            let _ = request;
+            None
+        }
 
         /// Warns if another library retries this request too. The layer was made at `site`.
         fn watch(&self, request: &Req, site: &'static Location<'static>) {

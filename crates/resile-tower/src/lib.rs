@@ -13,6 +13,8 @@
 #![cfg_attr(not(feature = "http"), doc = "[`TimeLeftLayer`]: #features")]
 #![cfg_attr(feature = "grpc", doc = "[`RetryLayer::grpc`]: crate::RetryLayer::grpc")]
 #![cfg_attr(not(feature = "grpc"), doc = "[`RetryLayer::grpc`]: #features")]
+#![cfg_attr(feature = "tonic-0_14", doc = "[`RetryChannel`]: crate::tonic_0_14::RetryChannel")]
+#![cfg_attr(not(feature = "tonic-0_14"), doc = "[`RetryChannel`]: #features")]
 #![cfg_attr(
     feature = "reqwest-middleware-0_5",
     doc = "[`RetryMiddleware`]: crate::reqwest_middleware_0_5::RetryMiddleware"
@@ -46,6 +48,8 @@ pub mod reqwest_middleware_0_5;
 pub mod retry;
 #[cfg(feature = "http")]
 pub mod server;
+#[cfg(feature = "tonic-0_14")]
+pub mod tonic_0_14;
 pub mod upstream;
 
 /// An error of any type, as the services of `tower` have it.

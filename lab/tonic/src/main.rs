@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut};
-use resile_tower::http::KeptBody;
+use resile_tower::BoxError;
 use resile_tower::resile::{Budget, RetryPolicy, Upstream};
-use resile_tower::resile_clients::Idempotency;
-use resile_tower::{BoxError, RetryLayer};
+use resile_tower::resile_clients::Idempotency::Idempotent;
+use resile_tower::tonic_0_14::RetryChannel;
 use tokio_stream::{Stream, StreamExt};
 use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -19,7 +19,6 @@ use tonic::server::{NamedService, StreamingService};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
-use tower::ServiceBuilder;
 
 static WEATHER: Upstream = Upstream::new("weather").with_budget(Budget::new());
 
@@ -35,11 +34,8 @@ async fn main() -> Result<(), BoxError> {
     let server = tokio::spawn(server);
 
     let channel = Channel::from_shared(url)?.connect_lazy();
-    let service = ServiceBuilder::new()
-        .layer(RetryLayer::grpc(POLICY, Idempotency::Idempotent).keeping(65_536).on(&WEATHER))
-        .map_request(|request: http::Request<KeptBody<Body>>| request.map(Body::new))
-        .service(channel);
-    let mut client = tonic::client::Grpc::new(service);
+    let channel = RetryChannel::new(channel, POLICY, Idempotent).on(&WEATHER);
+    let mut client = tonic::client::Grpc::new(channel);
     client.ready().await.map_err(BoxError::from)?;
 
     let cities = tokio_stream::iter(["Paris", "Oslo", "Quito"].map(str::to_owned));

@@ -88,9 +88,13 @@ impl Drop for Entered {
 
 /// Returns what is left until the current deadline, or `limit` if that is shorter.
 pub(crate) fn shorter(limit: Option<Duration>) -> Option<Duration> {
-    let left = Deadline::current().map(Deadline::left);
-    match (left, limit) {
-        (Some(left), Some(limit)) => Some(left.min(limit)),
-        (left, limit) => left.or(limit),
+    least(Deadline::current().map(Deadline::left), limit)
+}
+
+/// Returns the shorter one of two limits, as far as they are set.
+pub(crate) fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -12,6 +12,9 @@ pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeou
 /// headers.
 pub(super) const EXPECTED: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
+/// The time that a client of gRPC waits longer than the attempt, so that both do not race.
+pub(super) const MARGIN: Duration = Duration::from_millis(50);
+
 /// Reads the time that the caller waits. The shorter one of both forms counts, and an unreadable one is
 /// as if it were absent.
 pub(super) fn read(headers: &HeaderMap, plain: &HeaderName) -> Option<Duration> {
@@ -33,6 +36,15 @@ pub(super) fn write(headers: &mut HeaderMap, plain: &HeaderName, left: Duration)
     } else {
         headers.insert(plain.clone(), HeaderValue::from(millis(left)));
     }
+}
+
+/// Returns the timeout that a request of gRPC has, and adds the margin to its header: a client of gRPC
+/// ends the call at the header's time too.
+#[cfg(feature = "grpc")]
+pub(crate) fn take_limit(headers: &mut HeaderMap) -> Option<Duration> {
+    let told = headers.get(&GRPC_TIMEOUT)?.to_str().ok().and_then(read_grpc)?;
+    headers.insert(GRPC_TIMEOUT, grpc(told.saturating_add(MARGIN)));
+    Some(told)
 }
 
 /// Returns whether a request or an answer is one of gRPC.

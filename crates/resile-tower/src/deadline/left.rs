@@ -7,7 +7,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::Deadline;
-use super::fields::{EXPECTED, is_grpc, write};
+use super::fields::{EXPECTED, MARGIN, is_grpc, write};
 
 /// A layer of a client that writes what is left until the current [`Deadline`] into a header of each
 /// request.
@@ -54,9 +54,6 @@ use super::fields::{EXPECTED, is_grpc, write};
 pub struct TimeLeftLayer {
     header: HeaderName,
 }
-
-/// The time that a client of gRPC waits longer than the attempt, so that both do not race.
-const MARGIN: Duration = Duration::from_millis(50);
 
 impl TimeLeftLayer {
     /// Makes a layer with the plain header `x-envoy-expected-rq-timeout-ms`.

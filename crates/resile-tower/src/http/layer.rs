@@ -45,9 +45,8 @@ impl<J, R, X, K> RetryLayer<J, R, X, K> {
     /// again. The inner service gets an `http::Request` with a [`KeptBody`](super::KeptBody).
     ///
     /// The head of the request is cloned. A body of more than `limit` bytes is passed on as it is, and
-    /// what was kept is dropped. Such a request is sent once, and the error of its attempt says why. An
-    /// attempt that was cut has no error: then the call only says that the request must not be sent
-    /// again. A body that says beforehand that it is longer is not kept at all. The memory of a call is
+    /// what was kept is dropped. Such a request is sent once. The error of its call and the WARN line
+    /// say that the request cannot be made again, and the error of its attempt says why. A body that says beforehand that it is longer is not kept at all. The memory of a call is
     /// at most `limit` bytes, and trailers.
     ///
     /// A call that ends while its body is still sent, as that of a stream in both directions, keeps

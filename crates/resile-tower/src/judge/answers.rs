@@ -1,6 +1,7 @@
 use std::error::Error;
 use std::fmt;
 use std::panic::Location;
+use std::time::Duration;
 
 use resile::classify::Cut;
 use resile::error::Boxed;
@@ -27,6 +28,10 @@ impl<Req, J: Judge<Req>, F: Clone> Judge<Req> for Answers<J, F> {
 
     fn rule(&self, request: &Req) -> Self::Rule {
         Answers { errors: self.errors.rule(request), answers: self.answers.clone() }
+    }
+
+    fn limit(&self, request: &mut Req) -> Option<Duration> {
+        self.errors.limit(request)
     }
 
     fn watch(&self, request: &Req, site: &'static Location<'static>) {

@@ -25,7 +25,7 @@ impl<T, E, L: Rule<T, E>, H: Check> Classify<Failed<T>> for Known<L, H, E> {
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
         let verdict = self.rule.cut(cut);
         match self.check.once() {
-            Some(_) => verdict.map(Verdict::not_again),
+            Some(_) => verdict.map(Verdict::not_repeatable),
             None => verdict,
         }
     }

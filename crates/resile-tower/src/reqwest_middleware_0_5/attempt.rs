@@ -17,7 +17,7 @@ use crate::{BoxError, Failed};
 pub(super) struct Rule {
     pub(super) classifier: Classifier,
     pub(super) place: Place,
-    /// True if the body of the request is a stream.
+    /// True if the body of the request is a stream, and the policy allows another attempt.
     pub(super) is_once: bool,
     /// The place where the middleware was made.
     pub(super) site: Site,
@@ -83,7 +83,7 @@ impl Classify<Failed<Response>> for &Rule {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         let verdict = self.classifier.unanswered();
-        Some(if self.is_once { verdict.not_again() } else { verdict })
+        Some(if self.is_once { verdict.not_repeatable() } else { verdict })
     }
 
     fn error_type<'e>(&self, failed: &'e Failed<Response>) -> Option<Cow<'e, str>> {

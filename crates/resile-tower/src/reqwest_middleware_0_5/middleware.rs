@@ -119,10 +119,11 @@ where
             None => self.policy,
         };
         watch(request.headers(), self.site);
+        let is_stream = request.body().is_some_and(|body| body.as_bytes().is_none());
         let rule = Rule {
             classifier: classifier_of(extensions, request.method(), request.headers()),
             place: place::Place::new(&request),
-            is_once: request.body().is_some_and(|body| body.as_bytes().is_none()),
+            is_once: is_stream && policy.attempts() > 1,
             site: self.site,
         };
         let call = Call { policy, rule, token: self.token.clone(), request, extensions, next };

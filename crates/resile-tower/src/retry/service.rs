@@ -14,7 +14,7 @@ use super::future::{Call, RetryFuture};
 use super::layer::RetryLayer;
 use super::sending::Sending;
 use crate::Failed;
-use crate::deadline::shorter;
+use crate::deadline::{least, shorter};
 use crate::judge::{Judge, Known, Rule};
 use crate::replay::{Copies, Replay};
 
@@ -48,6 +48,16 @@ pub struct Retry<S, J, R, X, K> {
 impl<S, J, R, X, K> Retry<S, J, R, X, K> {
     pub(super) const fn new(inner: S, layer: RetryLayer<J, R, X, K>) -> Self {
         Self { inner, is_ready: true, layer }
+    }
+
+    /// Replaces the layer.
+    #[cfg(feature = "tonic-0_14")]
+    pub(crate) fn with_layer<H, Z, Y, L>(
+        self,
+        replace: impl FnOnce(RetryLayer<J, R, X, K>) -> RetryLayer<H, Z, Y, L>,
+    ) -> Retry<S, H, Z, Y, L> {
+        let Self { inner, is_ready, layer } = self;
+        Retry { inner, is_ready, layer: replace(layer) }
     }
 
     /// Returns the inner service.
@@ -84,11 +94,12 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Req) -> Self::Future {
+    fn call(&mut self, mut request: Req) -> Self::Future {
         let RetryLayer { policy, judge, replay, target, token, site } = &self.layer;
         let spare = self.inner.clone();
         judge.watch(&request, site);
         let rule = judge.rule(&request);
+        let attempt_timeout = least(judge.limit(&mut request), policy.attempt_timeout());
         let copies = replay.copies(request, policy.attempts());
         let known = Known { rule, check: copies.check(), error: PhantomData };
         let sending = Sending {
@@ -101,6 +112,10 @@ where
         let policy = match shorter(policy.total_timeout()) {
             Some(limit) => policy.with_total_timeout(limit),
             None => *policy,
+        };
+        let policy = match attempt_timeout {
+            Some(limit) => policy.with_attempt_timeout(limit),
+            None => policy,
         };
         let call: Call<_, _, _, _, X, K> =
             resile::retry::Retry::of(sending, policy.with_classifier(known), token.clone())

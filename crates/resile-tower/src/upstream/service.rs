@@ -14,7 +14,7 @@ use super::future::ThroughFuture;
 use super::layer::UpstreamLayer;
 use crate::Failed;
 use crate::attempt::Attempting;
-use crate::deadline::{Deadline, shorter};
+use crate::deadline::{Deadline, least, shorter};
 use crate::judge::{Judge, Known, Rule};
 
 /// A service whose requests pass through an upstream. Made by [`UpstreamLayer`].
@@ -74,9 +74,10 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Req) -> Self::Future {
+    fn call(&mut self, mut request: Req) -> Self::Future {
         let UpstreamLayer { judge, target, token, total_timeout, attempt_timeout, site } =
             &self.layer;
+        let attempt_timeout = least(judge.limit(&mut request), *attempt_timeout);
         let known = Known { rule: judge.rule(&request), check: (), error: PhantomData };
         let spare = self.inner.clone();
         let service = mem::replace(&mut self.inner, spare);
@@ -84,12 +85,12 @@ where
         let total_timeout = shorter(*total_timeout);
         let deadline = total_timeout.map(Deadline::after);
         let attempt = Attempting::new(service, is_ready, Some(request), known.clone(), deadline)
-            .limited(*attempt_timeout);
+            .limited(attempt_timeout);
         let mut call = attempt.through(target.clone(), known).called_at(site);
         if let Some(limit) = total_timeout {
             call = call.with_total_timeout(limit);
         }
-        if let Some(limit) = *attempt_timeout {
+        if let Some(limit) = attempt_timeout {
             call = call.with_attempt_timeout(limit);
         }
         ThroughFuture::new(call.with_token(token.clone()))

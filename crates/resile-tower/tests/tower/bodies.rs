@@ -5,16 +5,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
+use resile_tower::grpc::answer_to_error;
 use resile_tower::http::KeptBody;
+use resile_tower::resile::error::Boxed;
+use resile_tower::resile::{GaveUp, Upstream};
+use resile_tower::resile_clients::Idempotency::Idempotent;
+use resile_tower::resile_clients::grpc::to_status;
 use resile_tower::{BoxError, RetryLayer};
-use tower::{Layer, Service, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::retries::AT_ONCE;
+use super::statuses::Ends;
 
 /// A body of pieces. It counts how often it was polled, and panics if it is polled after its end.
 struct Pieces {
@@ -111,6 +118,9 @@ async fn trailers_are_sent_again() {
     assert_eq!(sent, (2, b"ab".to_vec(), Some(trailers)));
 }
 
+/// The end of a call whose body was not kept.
+const ONCE: &str = "service: gave up after 1 attempt, the request cannot be made again";
+
 /// The attempt goes on with a body above the limit. Nobody can make another one.
 #[tokio::test(start_paused = true)]
 async fn a_body_above_the_limit_is_sent_once_and_the_error_says_why() {
@@ -120,6 +130,8 @@ async fn a_body_above_the_limit_is_sent_once_and_the_error_says_why() {
     assert_eq!(gave_up.attempts(), 1);
     let words = gave_up.source().unwrap().to_string();
     assert_eq!(words, "down (sent once: its body is longer than the 5 bytes that are kept)");
+    assert_eq!(gave_up.to_string(), ONCE);
+    assert!(format!("{gave_up:?}").contains("once: \"its body is longer than"), "{gave_up:?}");
     // Below the limit so far, so another attempt is made.
     let (calls, ..) =
         sent(Pieces::of(&["abc", "def"]), 5, &[Reads::Some(1), Reads::All]).await.unwrap();
@@ -149,6 +161,56 @@ async fn a_body_that_fails_is_not_sent_again() {
     assert_eq!(gave_up.attempts(), 1);
     let words = gave_up.source().unwrap().to_string();
     assert!(words.ends_with("(sent once: its body ended with an error)"), "{words}");
+    assert_eq!(gave_up.to_string(), ONCE);
+}
+
+/// An attempt that was cut has no error of its own. A refused order is not in doubt: it was not executed.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_each_call_says_that_its_body_was_not_kept() {
+    let second = Duration::from_secs(1);
+    let hangs = service_fn(async |_: Request<KeptBody<Full<Bytes>>>| {
+        std::future::pending::<Result<Response<()>, BoxError>>().await
+    });
+    let policy = AT_ONCE.with_attempt_timeout(second);
+    let service = RetryLayer::http(policy).keeping(5).layer(hangs);
+    let upload = Request::put("/").body(Full::from("abcdef")).unwrap();
+    let gave_up = service.oneshot(upload).await.unwrap_err();
+    let words = "gave up after 1 attempt in 1.0s, the request cannot be made again \
+                 (last failure: PUT /: did not finish within 1s)";
+    assert_eq!(gave_up.to_string(), format!("service: {words}"));
+
+    let refuses = service_fn(async |_: Request<KeptBody<Full<Bytes>>>| {
+        Ok::<_, BoxError>(Response::builder().status(429).body(()).unwrap())
+    });
+    let service = RetryLayer::http(AT_ONCE).keeping(5).layer(refuses);
+    let order = Request::post("/").body(Full::from("abcdef")).unwrap();
+    let answer = service.oneshot(order).await.unwrap();
+    let gave_up = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+    assert_eq!((gave_up.to_string().as_str(), gave_up.is_in_doubt()), (ONCE, false));
+}
+
+/// The status is that of the server, and its source says why nothing was repeated.
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_read_that_was_not_kept_has_the_reason() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    let down = service_fn(async |_: Request<KeptBody<Full<Bytes>>>| {
+        let answer = Response::builder().header("grpc-status", "14").header("grpc-message", "down");
+        Ok::<_, BoxError>(answer.body(()).unwrap())
+    });
+    let layers = ServiceBuilder::new()
+        .map_err(to_status)
+        .map_result(answer_to_error)
+        .layer(RetryLayer::grpc(AT_ONCE, Idempotent).keeping(5).on(&WEATHER));
+    let read = Request::post("/weather.Weather/Get").body(Full::from("abcdef")).unwrap();
+    let status = layers.service(down).oneshot(read).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (tonic::Code::Unavailable, "down"));
+    let words = "weather: gave up after 1 attempt, the request cannot be made again";
+    assert_eq!(status.source().unwrap().to_string(), words);
+    let line = "weather: gave up after 1 of 4 attempts, the request cannot be made again: \
+                /weather.Weather/Get: UNAVAILABLE: down \
+                (sent once: its body is longer than the 5 bytes that are kept)";
+    assert_eq!(ENDS.take()[0].1, line);
 }
 
 /// A server may answer before it has the whole body, and its connection may still hold the body when

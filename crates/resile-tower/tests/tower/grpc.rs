@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Request, Response};
+use resile_tower::deadline::TimeLeftLayer;
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::{Breaker, Classify, StopReason, Upstream};
 use resile_tower::resile_clients;
@@ -43,6 +45,58 @@ async fn asked(
 
 pub(crate) fn request() -> Request<String> {
     Request::post("/weather.Weather/Get").body(String::new()).unwrap()
+}
+
+/// Ends each request at its `grpc-timeout`, as a channel of `tonic` does. Keeps the headers.
+macro_rules! ending_at_the_header {
+    ($told:ident) => {
+        service_fn(move |request: Request<String>| async move {
+            let told = request.headers()["grpc-timeout"].to_str().unwrap().to_owned();
+            let millis = told.strip_suffix('m').unwrap().parse().unwrap();
+            $told.lock().unwrap().push(told);
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            let cancelled = Response::builder().header("grpc-status", "1");
+            Ok::<_, Infallible>(cancelled.body(()).unwrap())
+        })
+    };
+}
+
+/// Both would end the attempt at the same time, and a channel calls its end `CANCELLED`.
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_a_request_cuts_its_attempts_before_the_channel_does() {
+    let limited = AT_ONCE.with_attempt_timeout(Duration::from_millis(100));
+    for (policy, least, told_by_layer, total) in
+        [(AT_ONCE, "200ms", ["250m", "250m"], 800), (limited, "100ms", ["250m", "150m"], 400)]
+    {
+        for with_left in [false, true] {
+            let told = &Mutex::new(Vec::new());
+            let layer = RetryLayer::grpc(policy, Idempotent);
+            let mut read = request();
+            read.headers_mut().insert("content-type", "application/grpc".parse().unwrap());
+            read.headers_mut().insert("grpc-timeout", "200m".parse().unwrap());
+            let began = Instant::now();
+            let channel = ending_at_the_header!(told);
+            let gave_up = if with_left {
+                let below = TimeLeftLayer::new().layer(channel);
+                layer.layer(below).oneshot(read).await.unwrap_err()
+            } else {
+                layer.layer(channel).oneshot(read).await.unwrap_err()
+            };
+            assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 4));
+            assert!(gave_up.to_string().contains(&format!("did not finish within {least}")));
+            assert_eq!(began.elapsed(), Duration::from_millis(total));
+            assert_eq!(*told.lock().unwrap(), [told_by_layer[usize::from(with_left)]; 4]);
+        }
+    }
+    // One attempt through an upstream, whose own limit is longer.
+    let told = &Mutex::new(Vec::new());
+    let second = Duration::from_secs(1);
+    let once = UpstreamLayer::grpc("weather").with_attempt_timeout(second);
+    let mut read = request();
+    read.headers_mut().insert("grpc-timeout", "200m".parse().unwrap());
+    let gave_up = once.layer(ending_at_the_header!(told)).oneshot(read).await.unwrap_err();
+    assert!(gave_up.to_string().contains("did not finish within 200ms"), "{gave_up}");
+    assert_eq!(*told.lock().unwrap(), ["250m"]);
 }
 
 #[tokio::test(start_paused = true)]

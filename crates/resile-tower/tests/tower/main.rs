@@ -3,6 +3,7 @@
 mod answers;
 mod bodies;
 mod body_laws;
+mod channel;
 mod deadlines;
 mod drops;
 mod ends;

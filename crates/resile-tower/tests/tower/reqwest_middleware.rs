@@ -111,6 +111,7 @@ async fn a_body_that_cannot_be_cloned_is_sent_once_and_the_error_says_so() {
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
     let words = gave_up.source().unwrap().to_string();
     assert!(words.ends_with("(sent once: its body is a stream)"), "{words}");
+    assert!(gave_up.to_string().ends_with(", the request cannot be made again"), "{gave_up}");
     assert_eq!(server.got().len(), 1);
 }
 
