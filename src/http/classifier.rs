@@ -237,8 +237,8 @@ impl Classifier {
         let verdict = match outcome {
             Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
             Outcome::NotSent => self.not_sent(),
-            Outcome::Unanswered => self.unanswered(),
-            Outcome::Cut => self.unanswered().on_cut(),
+            Outcome::Unanswered | Outcome::Incomplete => self.unanswered(),
+            Outcome::Cut | Outcome::CutBody => self.unanswered().on_cut(),
             // The whole answer arrived, so the upstream works.
             Outcome::NotUnderstood => final_but_healthy,
             // Nothing was sent, so the upstream is not to blame.
@@ -267,8 +267,9 @@ impl Classify<Failure> for Classifier {
     }
 
     /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
-    /// answer that the program does not understand is `decode`. A request that cannot be built is
-    /// `request`, and one whose redirects were not followed to their end is `redirect`.
+    /// answer whose body broke off is `incomplete_answer`, and one that the program does not understand is
+    /// `decode`. A request that cannot be built is `request`, and one whose redirects were not followed to
+    /// their end is `redirect`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
         Some(failure.outcome().error_type())
     }

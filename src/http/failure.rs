@@ -82,8 +82,14 @@ pub(super) enum Outcome {
     NotSent,
     /// The request may have reached the server.
     Unanswered,
+    /// The server answered, but the body broke off.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    Incomplete,
     /// A limit of the operation cut the request, which may have reached the server.
     Cut,
+    /// A limit of the operation cut the body of the answer.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    CutBody,
     /// The whole answer arrived, but the program cannot read it.
     NotUnderstood,
     /// The request could not be built, so nothing was sent.
@@ -101,7 +107,8 @@ impl Outcome {
             Self::Refused(refused) => return Cow::Owned(refused.status().as_str().to_owned()),
             Self::NotSent => "connect",
             Self::Unanswered => "no_answer",
-            Self::Cut => "timeout",
+            Self::Incomplete => "incomplete_answer",
+            Self::Cut | Self::CutBody => "timeout",
             Self::NotUnderstood => "decode",
             Self::NotBuilt => "request",
             Self::Redirected => "redirect",
@@ -169,8 +176,8 @@ impl Failure {
         self.0.outcome
     }
 
-    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, or
-    /// that the program does not understand the answer.
+    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, that
+    /// it broke off, or that the program does not understand it.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         match &self.0.outcome {
@@ -273,6 +280,7 @@ impl fmt::Display for Failure {
             Outcome::NotUnderstood => f.write_str("answer not understood")?,
             Outcome::NotBuilt => f.write_str("request not built")?,
             Outcome::Redirected => f.write_str("redirect not followed")?,
+            Outcome::Incomplete | Outcome::CutBody => f.write_str("incomplete answer")?,
             Outcome::Unanswered | Outcome::Cut => f.write_str("no answer")?,
         }
         if self.0.url.is_empty() {

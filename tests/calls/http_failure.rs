@@ -346,7 +346,12 @@ async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
             assert_eq!(gave_up.reason(), StopReason::Fatal);
             let failure = gave_up.into_last().unwrap();
             assert!(!failure.is_not_sent() && failure.status().is_none());
-            assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+            let words = if matches!(&does, Does::Answer(cut) if !cut.is_empty()) {
+                "incomplete answer"
+            } else {
+                "no answer"
+            };
+            assert!(has_start(&failure.to_string(), words), "{failure}");
             assert_no_secret(&failure);
         }
     }
@@ -385,6 +390,8 @@ async fn a_timeout_of_the_client_is_a_cut() {
     assert_eq!((gave_up.reason(), requests.load(SeqCst)), (StopReason::Fatal, 1));
     let failure = gave_up.last().unwrap();
     assert_eq!(POST.error_type(failure).as_deref(), Some("timeout"));
+    // The status had come.
+    assert!(has_start(&failure.to_string(), "incomplete answer"), "{failure}");
 }
 
 fn assert_no_secret(failure: &Failure) {
@@ -583,9 +590,9 @@ async fn a_body_that_does_not_fit_the_type_is_an_answer() {
     }
 }
 
-/// A body that breaks off is a lost answer, whatever reads it.
+/// A body that breaks off is a lost answer, whatever reads it. The server has answered, and the words say so.
 #[tokio::test]
-async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
+async fn a_truncated_body_that_is_read_as_json_is_an_incomplete_answer() {
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     for cut in [
         "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n12",
@@ -596,14 +603,25 @@ async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
         let (address, requests, _) = serve(&[text(cut), text(cut), ten]).await;
         let client = client();
         let failure = read(&client, address).await.unwrap_err();
-        assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+        assert!(has_start(&failure.to_string(), "incomplete answer"), "{failure}");
         assert_eq!(GET.classify(&failure), Some(GET.unanswered()), "{cut}");
         assert_eq!(POST.classify(&failure), Some(POST.unanswered()), "{cut}");
-        assert_eq!(GET.error_type(&failure).as_deref(), Some("no_answer"));
+        assert_eq!(GET.error_type(&failure).as_deref(), Some("incomplete_answer"));
 
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(GET);
         assert_eq!(retry(|_| read(&client, address), policy, Never).await.unwrap(), 10);
         assert_eq!(requests.load(SeqCst), 3);
+    }
+}
+
+/// Without a whole head there is no answer, even if its first bytes came.
+#[tokio::test]
+async fn an_answer_begins_with_its_whole_head() {
+    for cut in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\ncontent-len"] {
+        let failure = failure_of(text(cut)).await;
+        assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+        assert_eq!(POST.classify(&failure), Some(POST.unanswered()));
+        assert_eq!(POST.error_type(&failure).as_deref(), Some("no_answer"));
     }
 }
 
