@@ -53,6 +53,7 @@ chapter! {
     classifying ["reqwest"] [
         "crate::http::error_for_status" "crate::http::Failure" "crate::http::Classifier::idempotent"
         "crate::http::Failure::cause" "crate::http::Failure::check" "crate::http::Failure::unanswered"
+        "crate::http::StatusError::check"
         "crate::http::Failure::not_sent" "crate::Verdict" "crate::http"
         "crate::StopReason::Unclassified" "crate::http::Classifier::over" "crate::Verdict::after"
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
