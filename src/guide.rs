@@ -43,7 +43,7 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     first_call [] [
         "crate::retry()" "crate::http::Failure" "crate::RetryPolicy" "crate::RetryPolicy#defaults"
-        "crate::Never" "crate::retry::Retry::on" "crate::Upstream" "crate::GaveUp"
+        "crate::Run" "crate::Never" "crate::retry::Retry::on" "crate::Upstream" "crate::GaveUp"
         "crate::GaveUp::into_boxed"
     ]
     include_str!("../docs/guide/first_call.md")
