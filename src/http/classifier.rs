@@ -8,12 +8,19 @@ use super::{Failure, StatusError};
 use crate::classify::{Classify, Opinion, Over};
 use crate::verdict::{Cut, Health, Verdict};
 
+#[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`http::error_for_status`]: crate#features")]
+#[doc = ""]
 /// A classifier of HTTP answers by status and idempotency. The [table](super) gives the reasons.
 ///
 /// The classifier has an opinion on every [`Failure`] and [`StatusError`], and on attempts that
 /// were cut ([`classify_cut`](Classify::classify_cut)): a request that is not idempotent is not
 /// sent again after a timeout. Pass the classifier itself, and for an error type of your own use
 /// [`over`](Self::over), because both keep this opinion.
+///
+/// A classifier judges errors only, and a client returns an answer of 4xx or 5xx as `Ok`. So the operation
+/// must make an error of such an answer, by [`http::error_for_status`] for `reqwest` or by
+/// [`Failure::check`]. Without it the program compiles, but a 503 counts as a success and is not retried.
 ///
 /// To treat a status differently, put your own classifier first:
 /// `(mine, Classifier::idempotent())`. The opinion on cuts stays.
