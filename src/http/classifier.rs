@@ -109,6 +109,11 @@ impl Classifier {
     /// because such an attempt has no error with a URL. It is not part of a verdict. A pair of
     /// classifiers has the place of its first member that knows one.
     ///
+    /// The place is `&'static str`, so that a policy may be a `const`. For a path with an id use its pattern, such as
+    /// `GET /items/{id}`. All places share one policy, because a change of its classifier makes a copy:
+    /// `POLICY.with_classifier(Classifier::idempotent().with_place("GET /items/{id}"))`. A classifier
+    /// of your own can return a `String` from [`place`](Classify::place).
+    ///
     /// # Examples
     ///
     /// ```
