@@ -43,7 +43,7 @@ chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure]: crate#features")]
     first_call [] [
         "crate::retry()" "crate::http::Failure" "crate::RetryPolicy" "crate::RetryPolicy#defaults"
-        "crate::Never" "crate::retry::Retry::on" "crate::Upstream" "crate::GaveUp"
+        "crate::Run" "crate::Never" "crate::retry::Retry::on" "crate::Upstream" "crate::GaveUp"
         "crate::GaveUp::into_boxed"
     ]
     include_str!("../docs/guide/first_call.md")
@@ -52,7 +52,8 @@ chapter! {
 chapter! {
     classifying ["reqwest"] [
         "crate::http::error_for_status" "crate::http::Failure" "crate::http::Classifier::idempotent"
-        "crate::http::Failure::check" "crate::http::Failure::unanswered"
+        "crate::http::Failure::cause" "crate::http::Failure::check" "crate::http::Failure::unanswered"
+        "crate::http::StatusError::check"
         "crate::http::Failure::not_sent" "crate::Verdict" "crate::http"
         "crate::StopReason::Unclassified" "crate::http::Classifier::over" "crate::Verdict::after"
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"

@@ -8,12 +8,19 @@ use super::{Failure, StatusError};
 use crate::classify::{Classify, Opinion, Over};
 use crate::verdict::{Cut, Health, Verdict};
 
+#[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
+#[cfg_attr(not(feature = "reqwest"), doc = "[`http::error_for_status`]: crate#features")]
+#[doc = ""]
 /// A classifier of HTTP answers by status and idempotency. The [table](super) gives the reasons.
 ///
 /// The classifier has an opinion on every [`Failure`] and [`StatusError`], and on attempts that
 /// were cut ([`classify_cut`](Classify::classify_cut)): a request that is not idempotent is not
 /// sent again after a timeout. Pass the classifier itself, and for an error type of your own use
 /// [`over`](Self::over), because both keep this opinion.
+///
+/// A classifier judges errors only, and a client returns an answer of 4xx or 5xx as `Ok`. So the operation
+/// must make an error of such an answer, by [`http::error_for_status`] for `reqwest` or by
+/// [`Failure::check`]. Without it the program compiles, but a 503 counts as a success and is not retried.
 ///
 /// To treat a status differently, put your own classifier first:
 /// `(mine, Classifier::idempotent())`. The opinion on cuts stays.
@@ -101,6 +108,11 @@ impl Classifier {
     /// The log prints the place before the words of a cut attempt, and so does the error of the call,
     /// because such an attempt has no error with a URL. It is not part of a verdict. A pair of
     /// classifiers has the place of its first member that knows one.
+    ///
+    /// The place is `&'static str`, so that a policy may be a `const`. For a path with an id use its pattern, such as
+    /// `GET /items/{id}`. All places share one policy, because a change of its classifier makes a copy:
+    /// `POLICY.with_classifier(Classifier::idempotent().with_place("GET /items/{id}"))`. A classifier
+    /// of your own can return a `String` from [`place`](Classify::place).
     ///
     /// # Examples
     ///
@@ -237,8 +249,8 @@ impl Classifier {
         let verdict = match outcome {
             Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
             Outcome::NotSent => self.not_sent(),
-            Outcome::Unanswered => self.unanswered(),
-            Outcome::Cut => self.unanswered().on_cut(),
+            Outcome::Unanswered | Outcome::Incomplete => self.unanswered(),
+            Outcome::Cut | Outcome::CutBody => self.unanswered().on_cut(),
             // The whole answer arrived, so the upstream works.
             Outcome::NotUnderstood => final_but_healthy,
             // Nothing was sent, so the upstream is not to blame.
@@ -267,8 +279,9 @@ impl Classify<Failure> for Classifier {
     }
 
     /// Returns the status, such as "503", or without an answer `connect`, `no_answer` or `timeout`. An
-    /// answer that the program does not understand is `decode`. A request that cannot be built is
-    /// `request`, and one whose redirects were not followed to their end is `redirect`.
+    /// answer whose body broke off is `incomplete_answer`, and one that the program does not understand is
+    /// `decode`. A request that cannot be built is `request`, and one whose redirects were not followed to
+    /// their end is `redirect`.
     fn error_type<'e>(&self, failure: &'e Failure) -> Option<Cow<'e, str>> {
         Some(failure.outcome().error_type())
     }

@@ -1,19 +1,20 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{Response, StatusCode};
 
 use super::StatusError;
-use crate::observe::{OneLine, text_of};
+use crate::observe::OneLine;
 use crate::timeout::Elapsed;
 
 /// The number of bytes that are kept of a body.
 pub(super) const READ: usize = 1024;
 
-/// The number of characters that `Display` shows of a body or a cause.
+/// The number of characters that `Display` shows of a body.
 const SHOWN: usize = 200;
 
 #[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
@@ -29,11 +30,16 @@ const SHOWN: usize = 200;
 /// [`not_sent`](Self::not_sent) and [`not_understood`](Self::not_understood).
 ///
 /// `Display` writes one line: "503 Service Unavailable, retry after 2s: overloaded", or "no
-/// answer:" and the innermost cause. A failure by `reqwest` has the URL too, as in "503 Service Unavailable
+/// connection" without the cause. A failure by `reqwest` has the URL too, as in "503 Service Unavailable
 /// from `https://api.example/v1`, retry after 2s: overloaded". It shows at most 200 characters of the body
 /// and escapes control characters. The alternate form (`{:#}`) omits the wait, because a log line and the
-/// alternate form of a [`GaveUp`](crate::GaveUp) print the hint of the verdict. The
-/// [`source`](Error::source) is the cause. A failure is one pointer in size.
+/// alternate form of a [`GaveUp`](crate::GaveUp) print the hint of the verdict. A failure is one pointer in
+/// size.
+///
+/// The [`source`](Error::source) is the `io::Error` in the cause, or else its innermost error. So a
+/// line of the log, the `{:#}` of a [`GaveUp`](crate::GaveUp) with a name and that of an `anyhow::Error`
+/// print each text once, and the layers of the client are left out: "no connection to
+/// `https://api.example/v1`: Connection refused". [`cause`](Self::cause) returns the error of the client.
 ///
 /// # Examples
 ///
@@ -65,7 +71,7 @@ struct Inner {
     body: String,
     /// The URL of the request or of its answer, if the client tells it. Empty otherwise.
     url: String,
-    source: Option<Arc<dyn Error + Send + Sync>>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 /// The end of the request.
@@ -77,8 +83,14 @@ pub(super) enum Outcome {
     NotSent,
     /// The request may have reached the server.
     Unanswered,
+    /// The server answered, but the body broke off.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    Incomplete,
     /// A limit of the operation cut the request, which may have reached the server.
     Cut,
+    /// A limit of the operation cut the body of the answer.
+    #[cfg_attr(not(feature = "reqwest"), expect(dead_code, reason = "other clients do not tell"))]
+    CutBody,
     /// The whole answer arrived, but the program cannot read it.
     NotUnderstood,
     /// The request could not be built, so nothing was sent.
@@ -96,7 +108,8 @@ impl Outcome {
             Self::Refused(refused) => return Cow::Owned(refused.status().as_str().to_owned()),
             Self::NotSent => "connect",
             Self::Unanswered => "no_answer",
-            Self::Cut => "timeout",
+            Self::Incomplete => "incomplete_answer",
+            Self::Cut | Self::CutBody => "timeout",
             Self::NotUnderstood => "decode",
             Self::NotBuilt => "request",
             Self::Redirected => "redirect",
@@ -145,12 +158,12 @@ impl Failure {
 
     pub(super) fn refused(refused: StatusError, body: &[u8]) -> Self {
         let (outcome, body) = (Outcome::Refused(refused), text(body));
-        Self(Box::new(Inner { outcome, body, url: String::new(), source: None }))
+        Self(Box::new(Inner { outcome, body, url: String::new(), cause: None }))
     }
 
     pub(super) fn caused(outcome: Outcome, cause: Box<dyn Error + Send + Sync>) -> Self {
-        let source = Some(Arc::from(cause));
-        Self(Box::new(Inner { outcome, body: String::new(), url: String::new(), source }))
+        let cause = Some(Arc::from(cause));
+        Self(Box::new(Inner { outcome, body: String::new(), url: String::new(), cause }))
     }
 
     /// Adds the URL of the request or of its answer.
@@ -164,8 +177,8 @@ impl Failure {
         self.0.outcome
     }
 
-    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, or
-    /// that the program does not understand the answer.
+    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, that
+    /// it broke off, or that the program does not understand it.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         match &self.0.outcome {
@@ -181,6 +194,14 @@ impl Failure {
             Outcome::Refused(refused) => refused.retry_after(),
             _ => None,
         }
+    }
+
+    /// Returns the error that the failure was made of, such as the `reqwest::Error`. A failure made of an
+    /// answer has none.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        let cause = self.0.cause.as_deref()?;
+        Some(cause)
     }
 
     /// Returns the first KiB of the answer's body, or an empty text without an answer.
@@ -264,34 +285,35 @@ impl fmt::Display for Failure {
             Outcome::NotUnderstood => f.write_str("answer not understood")?,
             Outcome::NotBuilt => f.write_str("request not built")?,
             Outcome::Redirected => f.write_str("redirect not followed")?,
+            Outcome::Incomplete | Outcome::CutBody => f.write_str("incomplete answer")?,
             Outcome::Unanswered | Outcome::Cut => f.write_str("no answer")?,
         }
-        if !self.0.url.is_empty() {
-            let word = match self.0.outcome {
-                Outcome::NotSent => "to",
-                Outcome::NotBuilt => "for",
-                _ => "from",
-            };
-            write!(f, " {word} {}", OneLine(&self.0.url))?;
+        if self.0.url.is_empty() {
+            return Ok(());
         }
-        match self.root() {
-            Some(root) => write!(f, ": {}", Short(&text_of(format_args!("{root}")))),
-            None => Ok(()),
-        }
+        let word = match self.0.outcome {
+            Outcome::NotSent => "to",
+            Outcome::NotBuilt => "for",
+            _ => "from",
+        };
+        write!(f, " {word} {}", OneLine(&self.0.url))
     }
 }
 
-impl Failure {
-    /// Returns the innermost cause. A chain that does not end is followed for a while.
-    fn root(&self) -> Option<&(dyn Error + 'static)> {
-        std::iter::successors(self.source(), |&error| error.source()).take(64).last()
-    }
-}
-
+/// The source is the last `io::Error` of the [cause](Failure::cause) and its sources, or else the
+/// innermost one. The words of the layers of a client between them tell no more. A refusal has no source.
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let source = self.0.source.as_deref()?;
-        Some(source)
+        if let Outcome::Refused(_) = self.0.outcome {
+            return None;
+        }
+        // A chain that does not end is followed for a while.
+        let links = std::iter::successors(self.cause(), |&error| error.source()).take(64);
+        links.reduce(
+            |kept, link| {
+                if kept.is::<io::Error>() && !link.is::<io::Error>() { kept } else { link }
+            },
+        )
     }
 }
 

@@ -33,6 +33,7 @@
 //! | redirects that the client does not follow to their end | no | no | healthy | the same redirects come again. The first one may come after the execution (303), so the call is in doubt if the request is not idempotent |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
+//! | one whose body breaks off, or is cut | yes | no | failing | the server has answered, so the request may well have been executed. The rest of the answer is lost |
 //!
 //! The verdict also carries the wait from [`Retry-After`](headers::retry_after) as a minimum for
 //! the delay, and a wait above the policy's hint cap ends the call.

@@ -125,7 +125,8 @@ impl Classify<Error> for Classifier {
         self.known_place()
     }
 
-    /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request`, `redirect` or `no_answer`.
+    /// Returns the status, such as "503", or `connect`, `timeout`, `decode`, `request`, `redirect`,
+    /// `incomplete_answer` or `no_answer`.
     fn error_type<'e>(&self, error: &'e Error) -> Option<Cow<'e, str>> {
         Some(outcome(error).error_type())
     }
@@ -138,10 +139,18 @@ fn outcome(error: &Error) -> Outcome {
         None if error.is_builder() => Outcome::NotBuilt,
         None if error.is_redirect() => Outcome::Redirected,
         None if is_connect(error) => Outcome::NotSent,
+        None if error.is_timeout() && is_answered(error) => Outcome::CutBody,
         None if error.is_timeout() => Outcome::Cut,
         None if is_not_understood(error) => Outcome::NotUnderstood,
+        None if is_answered(error) => Outcome::Incomplete,
         None => Outcome::Unanswered,
     }
+}
+
+/// Returns whether the head of an answer has come, because the error is that of its body. A body of the
+/// request that fails, or a connection that closes before the head is whole, is an error of the request.
+fn is_answered(error: &Error) -> bool {
+    error.is_body() || error.is_decode()
 }
 
 /// Returns true if no connection was made. JavaScript does not tell, so the answer is false there.

@@ -16,7 +16,10 @@ use crate::policy::{AsPolicy, Attempt, RetryPolicy};
 /// call on an [`Upstream`](crate::Upstream) by [`.on(&upstream)`](Retry::on).
 ///
 /// The future returned by `op` cannot borrow `&mut` state from the closure. Use [`Run`](crate::Run) for
-/// such operations.
+/// such operations. The words of the compiler are "captured variable cannot escape `FnMut` closure
+/// body", or that an async closure "does not implement `FnMut` because it captures state from its
+/// environment". An `async move` block compiles, but it changes a copy that each attempt begins anew. A
+/// counter can be an atomic or a [`Cell`](std::cell::Cell).
 ///
 /// # Errors
 ///

@@ -78,6 +78,12 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     ),
     (
         "()",
+        "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent()), Never);",
+        "let the operation return the error of its client, such as the `Failure` of `resile::http`",
+        1,
+    ),
+    (
+        "()",
         "let _ = retry(|_| words(), P.with_classifier(7), Never);",
         "with its argument type written out",
         1,

@@ -1,6 +1,7 @@
 //! `http::Failure` and `http::error_for_status`, with real bytes over real sockets.
 
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -273,20 +274,101 @@ async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
     let failure = gave_up.into_last().unwrap();
     assert!(failure.is_not_sent() && failure.status().is_none());
     assert_eq!(POST.classify(&failure), Some(Verdict::transient().not_sent()));
-    let words = failure.to_string();
-    assert!(
-        words.starts_with("no connection to http://127.0.0.1:") && words.contains("refused"),
-        "{words}"
-    );
-    assert!(failure.source().unwrap().is::<reqwest::Error>());
+    assert_eq!(failure.to_string(), format!("no connection to http://{address}/book"));
+    assert!(failure.cause().unwrap().is::<reqwest::Error>());
     assert_no_secret(&failure);
+}
+
+/// The words of a failure, of a line of the log and of anyhow: the cause stands there once, without the
+/// layers of the client, and a walk along the sources finds the `io::Error`.
+#[tokio::test]
+async fn each_text_of_a_failure_is_printed_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("booking failed: {0}")]
+    struct Booking(#[from] Failure);
+
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (client, address) = (client(), socket.local_addr().unwrap());
+    let upstream = Upstream::new("shop").with_observer(&());
+    let policy = RetryPolicy::new().with_attempts(1).with_classifier(POST);
+    let gave_up = retry(|_| send(&client, address), policy, Never).on(&upstream).await.unwrap_err();
+    let failure = gave_up.last().unwrap();
+    let source = failure.source().unwrap();
+    let refused = source.downcast_ref::<io::Error>().unwrap();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    assert!(source.source().is_none());
+    let words = format!("no connection to http://{address}/book");
+    assert_eq!(failure.to_string(), words);
+    let whole = format!("{words}: {refused}");
+    assert!(format!("{gave_up:#}").ends_with(&format!(": {whole}")), "{gave_up:#}");
+    let any = anyhow::Error::from(gave_up.clone());
+    assert_eq!(format!("{any:#}"), format!("{gave_up}: {whole}"));
+    assert_eq!(format!("{:#}", anyhow::Error::from(failure.clone())), whole);
+
+    // The log writes the same of an error that holds the failure.
+    let policy = RetryPolicy::new().with_attempts(1).with_classifier(Always);
+    let book = async |_| Ok::<_, Booking>(send(&client, address).await?);
+    let gave_up = retry(book, policy, Never).on(&upstream).await.unwrap_err();
+    let end = format!(": booking failed: {whole}");
+    assert!(format!("{gave_up:#}").ends_with(&end), "{gave_up:#}");
+    let book = async |_| send(&client, address).await.map_err(anyhow::Error::from);
+    let gave_up = retry(book, policy, Never).on(&upstream).await.unwrap_err();
+    assert!(format!("{gave_up:#}").ends_with(&format!(": {whole}")), "{gave_up:#}");
+}
+
+/// The words of a refusal are its own, whoever made it.
+#[tokio::test]
+async fn a_refusal_has_no_source_that_says_it_again() {
+    let (address, ..) = serve(&[text("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")]).await;
+    let answer = client().get(format!("http://{address}/")).send().await.unwrap();
+    let failure = Failure::from(answer.error_for_status().unwrap_err());
+    assert!(failure.source().is_none());
+    assert!(failure.cause().unwrap().is::<reqwest::Error>());
+    let words = format!("404 Not Found from http://{address}/");
+    assert_eq!(format!("{:#}", anyhow::Error::from(failure)), words);
+}
+
+/// An `io::Error` is found although it has a source itself, and a chain without an end ends.
+#[test]
+fn the_source_is_the_last_io_error_or_else_the_innermost_cause() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("layer")]
+    struct Layer(#[source] Box<dyn Error + Send + Sync>);
+
+    /// An error that is its own source.
+    #[derive(Debug)]
+    struct Circle;
+
+    impl std::fmt::Display for Circle {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("circle")
+        }
+    }
+
+    impl Error for Circle {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&Circle)
+        }
+    }
+
+    let layers = Layer(Layer("broken".into()).into());
+    assert_eq!(Failure::unanswered(layers).source().unwrap().to_string(), "broken");
+    let reset = io::Error::new(io::ErrorKind::ConnectionReset, Layer("broken".into()));
+    let failure = Failure::unanswered(Layer(reset.into()));
+    let source = failure.source().unwrap().downcast_ref::<io::Error>().unwrap();
+    assert_eq!(source.kind(), io::ErrorKind::ConnectionReset);
+    assert!(failure.cause().unwrap().is::<Layer>());
+    assert_eq!(format!("{:#}", anyhow::Error::from(failure)), "no answer: layer: broken");
+    assert!(Failure::unanswered(Circle).source().unwrap().is::<Circle>());
 }
 
 /// Returns whether the words of a failure begin so. The first versions of `reqwest` do not know the URL of
 /// a body.
 fn has_start(words: &str, start: &str) -> bool {
-    let rest = words.strip_prefix(start).unwrap_or_default();
-    rest.starts_with(" from http://127.0.0.1:") || rest.starts_with(": ")
+    words
+        .strip_prefix(start)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(" from http://127.0.0.1:"))
 }
 
 /// A reset after the request may be a lost answer. A POST is sent once, a GET is sent again.
@@ -305,7 +387,12 @@ async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
             assert_eq!(gave_up.reason(), StopReason::Fatal);
             let failure = gave_up.into_last().unwrap();
             assert!(!failure.is_not_sent() && failure.status().is_none());
-            assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+            let words = if matches!(&does, Does::Answer(cut) if !cut.is_empty()) {
+                "incomplete answer"
+            } else {
+                "no answer"
+            };
+            assert!(has_start(&failure.to_string(), words), "{failure}");
             assert_no_secret(&failure);
         }
     }
@@ -344,11 +431,13 @@ async fn a_timeout_of_the_client_is_a_cut() {
     assert_eq!((gave_up.reason(), requests.load(SeqCst)), (StopReason::Fatal, 1));
     let failure = gave_up.last().unwrap();
     assert_eq!(POST.error_type(failure).as_deref(), Some("timeout"));
+    // The status had come.
+    assert!(has_start(&failure.to_string(), "incomplete answer"), "{failure}");
 }
 
 fn assert_no_secret(failure: &Failure) {
-    let chain = std::iter::successors(Some(failure as &dyn Error), |&error| error.source());
-    for error in chain {
+    let below = std::iter::successors(failure.cause(), |&error| error.source());
+    for error in below.chain([failure as &dyn Error]) {
         let words = format!("{error} {error:#} {error:?}");
         assert!(!words.contains("secret") && !words.contains("key="), "{words}");
     }
@@ -363,7 +452,7 @@ async fn a_url_in_an_error_has_no_query_and_no_credentials() {
     let url = format!("http://key=secret:secret@{address}/v1/book?key=secret#secret");
     let failure = Failure::from(client().get(url).send().await.unwrap_err());
     assert_no_secret(&failure);
-    let cause = failure.source().unwrap().to_string();
+    let cause = failure.cause().unwrap().to_string();
     assert!(cause.contains(&format!("http://{address}/v1/book")), "{cause}");
 }
 
@@ -378,7 +467,8 @@ async fn a_request_that_cannot_be_built_is_never_in_doubt() {
     let failure = Failure::from(error);
     assert_eq!((GET.classify(&failure), failure.status()), (never_read, None));
     assert_eq!(GET.error_type(&failure).unwrap(), "request");
-    assert!(failure.to_string().starts_with("request not built: "), "{failure}");
+    assert!(failure.to_string().starts_with("request not built"), "{failure}");
+    assert!(failure.source().is_some());
     assert!(failure.is_not_sent());
     let post = |_| std::future::ready(Err::<(), _>(client().get("no url").build().unwrap_err()));
     let policy = RetryPolicy::new().with_classifier(POST);
@@ -406,10 +496,8 @@ async fn a_circle_of_redirects_is_final() {
         assert_eq!(gave_up.verdict(), Some(verdict), "{status}");
         assert_eq!(gave_up.is_in_doubt(), !classifier.is_idempotent(), "{status}");
         let failure = gave_up.into_last().unwrap();
-        assert_eq!(
-            failure.to_string(),
-            format!("redirect not followed from http://{address}/: too many redirects")
-        );
+        assert_eq!(failure.to_string(), format!("redirect not followed from http://{address}/"));
+        assert_eq!(failure.source().unwrap().to_string(), "too many redirects");
         assert_eq!(classifier.error_type(&failure).as_deref(), Some("redirect"));
         assert!(!failure.is_not_sent() && failure.status().is_none());
 
@@ -441,12 +529,13 @@ async fn an_error_of_the_client_keeps_its_status() {
 #[test]
 fn a_failure_of_another_client_has_a_cause_and_a_verdict() {
     let lost = Failure::unanswered("connection reset");
-    assert_eq!(lost.to_string(), "no answer: connection reset");
+    assert_eq!(lost.to_string(), "no answer");
     assert_eq!(lost.source().unwrap().to_string(), "connection reset");
     assert_eq!(POST.classify(&lost), Some(POST.unanswered()));
     assert_eq!(GET.classify(&lost), Some(GET.unanswered()));
-    let refused = Failure::not_sent(std::io::Error::other("refused"));
-    assert_eq!(refused.to_string(), "no connection: refused");
+    let refused = Failure::not_sent(io::Error::other("refused"));
+    assert_eq!(refused.to_string(), "no connection");
+    assert_eq!(refused.source().unwrap().to_string(), "refused");
     assert!(refused.is_not_sent());
     assert_eq!(POST.classify(&refused), Some(POST.not_sent()));
     assert_eq!(size_of::<Failure>(), size_of::<usize>());
@@ -527,7 +616,8 @@ async fn a_body_that_does_not_fit_the_type_is_an_answer() {
         let failure = gave_up.into_last().unwrap();
         let words = failure.to_string();
         assert!(has_start(&words, "answer not understood"), "{words}");
-        assert!(words.contains("line 1"), "{words}");
+        let cause = failure.source().unwrap().to_string();
+        assert!(cause.contains("line 1"), "{cause}");
         assert!(!failure.is_not_sent() && failure.status().is_none());
         assert_eq!(GET.error_type(&failure).as_deref(), Some("decode"));
         assert_no_secret(&failure);
@@ -541,9 +631,9 @@ async fn a_body_that_does_not_fit_the_type_is_an_answer() {
     }
 }
 
-/// A body that breaks off is a lost answer, whatever reads it.
+/// A body that breaks off is a lost answer, whatever reads it. The server has answered, and the words say so.
 #[tokio::test]
-async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
+async fn a_truncated_body_that_is_read_as_json_is_an_incomplete_answer() {
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     for cut in [
         "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n12",
@@ -554,10 +644,10 @@ async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
         let (address, requests, _) = serve(&[text(cut), text(cut), ten]).await;
         let client = client();
         let failure = read(&client, address).await.unwrap_err();
-        assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+        assert!(has_start(&failure.to_string(), "incomplete answer"), "{failure}");
         assert_eq!(GET.classify(&failure), Some(GET.unanswered()), "{cut}");
         assert_eq!(POST.classify(&failure), Some(POST.unanswered()), "{cut}");
-        assert_eq!(GET.error_type(&failure).as_deref(), Some("no_answer"));
+        assert_eq!(GET.error_type(&failure).as_deref(), Some("incomplete_answer"));
 
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(GET);
         assert_eq!(retry(|_| read(&client, address), policy, Never).await.unwrap(), 10);
@@ -565,11 +655,23 @@ async fn a_truncated_body_that_is_read_as_json_is_no_answer() {
     }
 }
 
+/// Without a whole head there is no answer, even if its first bytes came.
+#[tokio::test]
+async fn an_answer_begins_with_its_whole_head() {
+    for cut in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\ncontent-len"] {
+        let failure = failure_of(text(cut)).await;
+        assert!(has_start(&failure.to_string(), "no answer"), "{failure}");
+        assert_eq!(POST.classify(&failure), Some(POST.unanswered()));
+        assert_eq!(POST.error_type(&failure).as_deref(), Some("no_answer"));
+    }
+}
+
 /// Another client says itself that it does not understand an answer.
 #[test]
 fn an_answer_that_another_client_does_not_understand_is_final() {
     let failure = Failure::not_understood("expected a list");
-    assert_eq!(failure.to_string(), "answer not understood: expected a list");
+    assert_eq!(failure.to_string(), "answer not understood");
+    assert_eq!(failure.source().unwrap().to_string(), "expected a list");
     let healthy = Verdict::fatal().with_health(Health::Healthy);
     assert_eq!(POST.classify(&failure), Some(healthy));
     assert_eq!(GET.classify(&failure), Some(healthy.idempotent()));

@@ -5,6 +5,7 @@ use std::{io, iter};
 
 use resile::GaveUp;
 use resile::error::Boxed;
+use resile::http::Failure;
 
 /// Sources of an error that are read at most, because they are foreign code.
 const LINKS: usize = 64;
@@ -21,9 +22,17 @@ pub(crate) fn links<'e>(
     iter::successors(Some(error), |error| next(*error)).take(LINKS)
 }
 
-/// Returns the next error. The source of an `io::Error` is that of the error in it, so it would leave
-/// out that one.
+/// Returns whether a failure of HTTP in the chain says that nothing was sent.
+pub(crate) fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
+    links(error).filter_map(|error| error.downcast_ref()).any(Failure::is_not_sent)
+}
+
+/// Returns the next error. The source of an `io::Error` is that of the error in it, and that of a failure
+/// of HTTP is its innermost cause, so they would leave out what is between.
 fn next<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.cause();
+    }
     match error.downcast_ref::<io::Error>() {
         Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),

@@ -8,7 +8,7 @@ use resile::http::{Classifier, StatusError, learn};
 use resile::{GaveUp, Verdict, io};
 
 use crate::BoxError;
-use crate::below::call_below;
+use crate::below::{call_below, is_not_sent};
 use crate::foreign::{Foreign, Site};
 use crate::http::place::Place;
 use crate::judge::{Judged, SealedJudge, SealedRule, is_failure};
@@ -148,7 +148,7 @@ pub(crate) fn judged_answer(
 pub(crate) fn judged_error(classifier: Classifier, error: BoxError, is_sent: bool) -> Judged {
     let (verdict, word) = if let Some(below) = call_below(&*error) {
         (below.verdict(), below.reason().as_str())
-    } else if !is_sent || io::never_sent(&*error) {
+    } else if !is_sent || is_not_sent(&*error) || io::never_sent(&*error) {
         (Some(classifier.not_sent()), "connect")
     } else {
         let io = if classifier.is_idempotent() {

@@ -9,11 +9,12 @@ use std::time::Duration;
 use http::{Extensions, Request, Response};
 use resile_tower::grpc::answer_to_error;
 use resile_tower::resile::error::Boxed;
-use resile_tower::resile::http::Classifier;
-use resile_tower::resile::{GaveUp, StopReason, Upstream, Verdict};
+use resile_tower::resile::http::{Classifier, Failure};
+use resile_tower::resile::{GaveUp, StopReason, Upstream, Verdict, retry};
 use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::{retry_info, to_status};
 use resile_tower::{RetryLayer, UpstreamLayer};
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 use tower::util::service_fn;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
@@ -63,6 +64,33 @@ async fn an_answer_of_http_has_the_end_of_its_call() {
     assert_eq!(asked(judging.layer(answering!(200)), post()).await, Some((fatal, 1, true)));
     let once = UpstreamLayer::http("store");
     assert_eq!(asked(once.layer(answering!(500)), post()).await, Some((fatal, 1, true)));
+}
+
+/// A service may have the error of `resile::http`. It knows itself that nothing was sent, and its cause may
+/// hold the end of a call below, which nobody repeats.
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_http_is_judged_with_its_cause() {
+    let layer = RetryLayer::http(AT_ONCE);
+    let unsent = service_fn(async |_: Request<String>| {
+        Err::<Response<()>, _>(Failure::not_sent("the connector is too slow"))
+    });
+    let gave_up = layer.layer(unsent).oneshot(post()).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 4));
+
+    let cancelled = service_fn(async |_: Request<String>| {
+        let token = CancellationToken::new();
+        let below = retry(
+            async |_| {
+                token.cancel();
+                Err::<Response<()>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
+            },
+            AT_ONCE,
+            &token,
+        );
+        below.await.map_err(|gave_up| Failure::unanswered(gave_up.into_boxed()))
+    });
+    let gave_up = layer.layer(cancelled).oneshot(post()).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
 }
 
 /// The status of the server stays whole, and the end of the call is its source.

@@ -10,7 +10,7 @@ use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
-use resile_tower::resile::http::Classifier;
+use resile_tower::resile::http::{Classifier, Failure};
 use resile_tower::resile::{Backoff, Breaker, GaveUp, RetryPolicy, StopReason, Upstream};
 use tokio_util::sync::CancellationToken;
 
@@ -125,7 +125,8 @@ async fn the_last_answer_and_the_last_error_come_back() {
     let url = format!("http://user:secret@{}/?key=secret", server.address);
     let failed = ours().get(url).send().await.unwrap_err();
     let reqwest_middleware::Error::Middleware(failed) = failed else { panic!("{failed}") };
-    assert!(failed.chain().any(<dyn std::error::Error>::is::<reqwest::Error>));
+    let failure = failed.chain().find_map(|error| error.downcast_ref::<Failure>()).unwrap();
+    assert!(failure.cause().unwrap().is::<reqwest::Error>());
     assert!(!format!("{failed:?}").contains("secret"), "{failed:?}");
     assert_eq!(server.got().len(), 4);
 }
