@@ -126,11 +126,20 @@ pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {
 }
 
 /// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source. The
-/// URL is removed because it may hold a key.
+/// URL is removed because it may hold a key. An error of `json` about a value of another type is not kept,
+/// because its words quote the value.
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
-        Self::from_transport(&error).with_source(error)
+        let mut failure = Self::from_transport(&error);
+        let fault = error.source().and_then(|it| it.downcast_ref::<serde_json::Error>());
+        if let Some(fault) = fault.filter(|fault| fault.is_data()) {
+            let (line, column) = (fault.line(), fault.column());
+            failure.0.message =
+                Some(format!("{error}: another type at line {line} column {column}"));
+            return failure;
+        }
+        failure.with_source(error)
     }
 }
 
