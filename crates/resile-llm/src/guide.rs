@@ -51,7 +51,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::Failure::usage" "crate::events()"
+        "crate::Failure::usage" "crate::events()" "crate::limits()"
     ]
     include_str!("../docs/guide/quotas.md")
 }
