@@ -9,6 +9,7 @@ use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
+use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
 use crate::policy::{Rules, StopReason};
@@ -165,6 +166,9 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
+        facts.told = Told::new(facts.retry_after);
+        let is_earlier = facts.error_of == ErrorOf::Earlier;
+        facts.earlier_waits = self.policy.earlier_waits(facts.elapsed, is_earlier);
         let place = cut.and_then(|_| self.policy.rules().classifier().place());
         facts.place = place.map(|place| place.into_owned().into_boxed_str());
         let Facts {
@@ -232,6 +236,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             verdict: None,
             is_floor: false,
             cut,
+            told: Told::default(),
+            earlier_waits: EarlierWaits::default(),
             place: None,
             in_doubt: false,
             is_partial: false,
