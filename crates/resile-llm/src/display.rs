@@ -20,7 +20,13 @@ const NUMBERS: usize = 160;
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
-        f.write_str(headline(facts.kind, facts.rule))?;
+        // A failed connection has words of its own, which name the place.
+        let is_place =
+            facts.message.as_deref().is_some_and(|it| it.starts_with("no connection to "));
+        let is_connection = facts.rule == Rule::Transport("connect") && is_place;
+        if !is_connection {
+            f.write_str(headline(facts.kind, facts.rule))?;
+        }
         f.write_str(limit(facts.kind, facts.scope))?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
         if let Some((prompt, limit)) = tokens {
@@ -37,7 +43,7 @@ impl fmt::Display for Failure {
             message => (message.unwrap_or_default(), SHOWN),
         };
         if !words.is_empty() {
-            f.write_str(": ")?;
+            f.write_str(if is_connection { "" } else { ": " })?;
             one_line(words, most, f)?;
         }
         let name =
