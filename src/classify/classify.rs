@@ -65,7 +65,7 @@ use crate::verdict::{Cut, Verdict};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot classify errors of type `{E}`",
     note = "let the operation return the error of its client, such as the `Failure` of `resile::http`, and convert the `GaveUp` by `?` behind the call; or a classifier of `resile` or `resile-clients` for the error within `{E}` applies by `.over(|error: &{E}| …)`, and it keeps the opinion on cut attempts",
-    note = "a classifier of `resile-clients` needs the feature of the client, such as `tonic-0_14`",
+    note = "a classifier of `resile-clients` needs the feature of the client, such as `tonic-0_14`; that of `resile-llm` reads the words of such an error by `.over(|llm, error: &{E}| llm.verdict(&Failure::from_error_text(&error.to_string())))`",
     note = "or use a closure `|error: &{E}| …` with its argument type written out, returning `Option<Verdict>`, `Verdict` or `bool`; after a timeout a `bool` sends the request again, so use it for reads only"
 )]
 pub trait Classify<E: ?Sized> {

@@ -9,6 +9,7 @@ use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
+use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{Allotted, AttemptFailure, EventKind, HeldBy, InFlight, TooLong};
 use crate::policy::{Rules, StopReason};
@@ -183,6 +184,9 @@ where
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
+        facts.told = Told::new(facts.retry_after);
+        let is_earlier = facts.error_of == ErrorOf::Earlier;
+        facts.earlier_waits = self.policy.earlier_waits(facts.elapsed, is_earlier);
         let is_dropped = ending.dropped.is_some() || unknown.is_some();
         let place = || Some(Box::from(self.policy.rules().classifier().place()?));
         facts.place = cut.and_then(|_| place());
@@ -255,6 +259,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_floor: false,
             cut,
             allotted,
+            told: Told::default(),
+            earlier_waits: EarlierWaits::default(),
             place: None,
             dropped: None,
             in_doubt: false,

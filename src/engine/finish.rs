@@ -77,7 +77,8 @@ where
     /// Stores the error of a failed attempt.
     #[inline]
     pub(crate) fn note_error(&mut self, error: E) {
-        self.last = Some(error);
+        let before = self.last.replace(error);
+        self.policy.drop_last(|| drop(before));
     }
 
     /// Returns the error of the attempt if it ended with an error.

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 #[cfg(feature = "stream")]
 use super::shown::Shown;
+use crate::error::waits::{EarlierWaits, Waits};
 use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
 use crate::time::nanos;
 use crate::verdict::Verdict;
@@ -50,6 +51,19 @@ pub(crate) trait CallPolicy {
     #[inline]
     fn is_partial(&self) -> bool {
         false
+    }
+
+    /// Drops the error of the attempt before by `drop`, because another one has failed.
+    #[inline]
+    fn drop_last(&mut self, drop: impl FnOnce()) {
+        drop();
+    }
+
+    /// Returns the waits of the alternatives before the last error, at the end of a call that took
+    /// `elapsed`.
+    #[inline]
+    fn earlier_waits(&self, _elapsed: Duration, _is_earlier: bool) -> EarlierWaits {
+        EarlierWaits::default()
     }
 
     /// Returns the number of attempts allowed, including the attempts that do not count.
@@ -137,6 +151,7 @@ pub(crate) struct Counted<P> {
     pub(crate) count: u32,
     /// True if the stream of the alternative that was dropped has shown a part of its answer.
     pub(crate) is_partial: bool,
+    pub(crate) waits: Waits,
 }
 
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
@@ -148,6 +163,14 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
 
     fn is_partial(&self) -> bool {
         self.is_partial
+    }
+
+    fn drop_last(&mut self, drop: impl FnOnce()) {
+        self.waits.drop_last(drop);
+    }
+
+    fn earlier_waits(&self, elapsed: Duration, is_earlier: bool) -> EarlierWaits {
+        self.waits.end(elapsed, is_earlier)
     }
 
     fn allowed(&self) -> u32 {

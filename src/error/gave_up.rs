@@ -3,6 +3,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use super::source::{Boxed, Source};
+use super::waits::{EarlierWaits, Told};
 use super::within::{self, End};
 use crate::observe::{Allotted, CallKind, NoRoom, TooLong};
 use crate::policy::StopReason;
@@ -81,6 +82,10 @@ pub(crate) struct Facts {
     pub(crate) too_long: Option<TooLong>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(crate) verdict: Option<Verdict>,
+    /// Tells `retry_after` to a fallback.
+    pub(crate) told: Told,
+    /// The waits of the alternatives of a fallback.
+    pub(crate) earlier_waits: EarlierWaits,
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
     pub(crate) cut: Option<Cut>,
@@ -99,6 +104,23 @@ pub(crate) struct Facts {
     pub(crate) upstream: Option<Name>,
     /// The upstream of the alternative that failed last, in the flat error of a fallback.
     pub(crate) alternative: Option<Name>,
+}
+
+impl Facts {
+    /// Sets the wait before the next call, which begins with the first alternative again.
+    fn again_after(mut self, wait: Option<Duration>) -> Self {
+        let wait = wait.filter(|_| wait != self.retry_after);
+        let Some(wait) = wait else { return self };
+        let shorten = |verdict: Verdict| {
+            let is_longer = verdict.is_again() && verdict.wait().is_none_or(|own| own > wait);
+            if is_longer { verdict.after(wait) } else { verdict }
+        };
+        self.verdict = self.verdict.map(shorten);
+        self.retry_after = Some(wait).filter(|wait| !wait.is_zero());
+        self.is_floor = false;
+        self.told = Told::new(self.retry_after);
+        self
+    }
 }
 
 impl<E> GaveUp<E> {
@@ -293,6 +315,9 @@ impl<E> GaveUp<E> {
     ///   the wait. While it is half-open the time is not known: its probes decide when they end.
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
+    ///
+    /// The error of a [`fallback`](crate::fallback()) around calls knows the waits of its alternatives after
+    /// [`flatten`](Self::flatten).
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         self.0.facts.retry_after
@@ -343,6 +368,10 @@ impl<E> GaveUp<GaveUp<E>> {
     ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
     /// * If it ended for another reason, such as its total timeout, they are its own. If no later inner
     ///   call was cut, [`is_partial`](Self::is_partial) and [`cut`](Self::cut) of the last one stay as well.
+    ///
+    /// The next call of a `fallback` asks its first alternative again. So if all alternatives failed, or if
+    /// its total timeout ended the last one, [`retry_after`](Self::retry_after) is the smallest wait that
+    /// one of them knew, counted from the end of the fallback. There is none if one of these waits is over.
     #[must_use]
     pub fn flatten(self) -> GaveUp<E> {
         let Inner { facts, last, .. } = *self.0;
@@ -357,9 +386,16 @@ impl<E> GaveUp<GaveUp<E>> {
             return GaveUp::new(Inner { facts, last: None, error_type: None, writer: None });
         };
         let inner = *inner.0;
+        let again_after = facts.earlier_waits.least_with(inner.facts.retry_after);
+        // The deadline of a fallback says nothing about the waits of the alternatives before.
+        let is_late = facts.kind == CallKind::Fallback
+            && facts.reason == StopReason::Deadline
+            && facts.retry_after.is_none();
+        let facts = if is_late { facts.again_after(again_after) } else { facts };
         if facts.error_of == ErrorOf::Earlier {
             return GaveUp::new(Inner { facts, ..inner });
         }
+        let is_asked_again = facts.reason == StopReason::Alternatives;
         let Facts { kind, attempts, elapsed, upstream, .. } = facts;
         let Facts { upstream: name, alternative: last, .. } = inner.facts;
         let (upstream, alternative) = match kind {
@@ -367,7 +403,8 @@ impl<E> GaveUp<GaveUp<E>> {
             _ => (upstream.or(name), last),
         };
         let facts = if by_inner {
-            Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts }
+            let inner = Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts };
+            if is_asked_again { inner.again_after(again_after) } else { inner }
         } else {
             let Facts {
                 hint, cut, is_unsent, allotted, place, dropped, is_partial, error_of, ..

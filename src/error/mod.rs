@@ -6,6 +6,7 @@ mod explain;
 pub(crate) mod gave_up;
 mod sentence;
 mod source;
+pub(crate) mod waits;
 pub(crate) mod within;
 
 pub(crate) use gave_up::{ErrorOf, Facts, GaveUp, Inner};

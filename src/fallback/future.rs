@@ -8,6 +8,7 @@ use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{CallState, Counted, Pending, PendingOf};
+use crate::error::waits::Waits;
 use crate::error::{GaveUp, within};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
@@ -46,8 +47,8 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[track_caller]
     pub(super) fn new(alternatives: &'a [A], op: F, policy: P, token: K) -> Self {
         let count = u32::try_from(alternatives.len()).unwrap_or(u32::MAX);
-        let call =
-            CallState::new(CallKind::Fallback, Counted { policy, count, is_partial: false }, token);
+        let policy = Counted { policy, count, is_partial: false, waits: Waits::default() };
+        let call = CallState::new(CallKind::Fallback, policy, token);
         Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
 
@@ -123,7 +124,9 @@ where
             let drop = || this.call.dropping(0, is_cut, || this.state.set(State::Done));
             this.call.policy.is_partial = within::drops_part(is_cut, drop);
             this.pending.as_mut().drop_sleep();
-            elapsed = Some(this.call.finish(0, finish)?);
+            let failed_at = this.call.finish(0, finish)?;
+            this.call.policy.waits.failed(failed_at);
+            elapsed = Some(failed_at);
             this.state.set(State::Between);
         }
     }

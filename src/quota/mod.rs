@@ -49,7 +49,8 @@
 //! The limit itself may be wrong. [`learn`] passes the reported limit too, and the quota compares
 //! it as a rate with its own. And if the provider refuses attempts although the quota has units for
 //! them, its limit is lower. What then happens is a [`Learning`]. By default the quota uses the
-//! lower limit: a reported one at once if its window is known, and otherwise by small steps.
+//! lower limit: a reported one at once if its window is known, and otherwise by small steps. The window
+//! is known by the field's name, or by a reset of at least a quarter of the configured period.
 //!
 //! * A refusal first takes the burst. Later ones take their cost from the limit of a period of at
 //!   least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use super::cost::saturated;
 
 /// The tokens that a call used, as its answer reports them.
@@ -12,9 +14,11 @@ use super::cost::saturated;
 ///
 /// let usage = Usage::new().with_input(1_200).with_cache_reads(4_000).with_output(350);
 /// assert_eq!(usage.output(), Some(350));
+/// assert_eq!(usage.total(), 5_550);
+/// assert_eq!(usage.to_string(), "5550 tokens: 1200 input, 4000 cache read, 350 output");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[must_use = "a usage does nothing until it is recorded"]
+#[must_use = "a usage does nothing unless it is recorded, added or printed"]
 pub struct Usage {
     input: Option<u32>,
     cache_reads: u32,
@@ -77,6 +81,14 @@ impl Usage {
         self.output.map(u64::from)
     }
 
+    /// Returns the number of all tokens: of input, of the cache and of output. A number that is not known
+    /// counts as 0.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let counted = [self.input, Some(self.cache_reads), Some(self.cache_writes), self.output];
+        counted.into_iter().flatten().map(u64::from).sum()
+    }
+
     /// Returns whether the usage has no number of input and none of output.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -128,5 +140,29 @@ impl Usage {
             merged.output = Some(output);
         }
         merged
+    }
+}
+
+/// Writes the sum and the known numbers: `1550 tokens: 1200 input, 350 output`. A cache without tokens is
+/// left out, and an empty usage is `no usage`.
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("no usage");
+        }
+        let total = self.total();
+        write!(f, "{total} token{}", if total == 1 { "" } else { "s" })?;
+        let cached = |tokens: u32| Some(tokens).filter(|tokens| *tokens > 0);
+        let numbers = [
+            (self.input, "input"),
+            (cached(self.cache_reads), "cache read"),
+            (cached(self.cache_writes), "cache write"),
+            (self.output, "output"),
+        ];
+        let known = numbers.iter().filter_map(|(tokens, of)| tokens.map(|tokens| (tokens, of)));
+        for (n, (tokens, of)) in known.enumerate() {
+            write!(f, "{} {tokens} {of}", if n == 0 { ":" } else { "," })?;
+        }
+        Ok(())
     }
 }

@@ -27,6 +27,7 @@ mod endings;
 mod error;
 mod extreme_input;
 mod fallback;
+mod fallback_waits;
 mod floors;
 mod hedge;
 mod http;

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use resile_llm::{Explanation, Failure, Kind, Phase, Reason, Reply, Rule};
+use resile_llm::{Certainty, Explanation, Failure, Kind, Phase, Reason, Reply, Rule};
 use serde_json::{Map, Value, json};
 
 use terminal::{bold, dim, green, red, wrap};
@@ -182,7 +182,7 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
         let found = reason.text().map(|text| format!(": {text:?}")).unwrap_or_default();
         line(&mut out, "against", Some(format!("{} ({}){found}", rule(reason), reason.kind())))?;
     }
-    line(&mut out, "how sure", Some(explained.certainty()))?;
+    line(&mut out, "how sure", Some(how_sure(&explained)))?;
     line(&mut out, "why", failure.is_by_status_alone().then(|| not_found(failure)))?;
     line(&mut out, "status", failure.status())?;
     line(&mut out, "code", failure.code())?;
@@ -227,6 +227,21 @@ fn fixture(text: &str) -> io::Result<()> {
     writeln!(out, "\na fixture, with the wait in milliseconds. Remove names and keys:\n{fixture}")
 }
 
+/// Returns how sure the kind is, and why.
+fn how_sure(explained: &Explanation) -> String {
+    let certainty = explained.certainty();
+    let why = match (certainty, explained.decisive().rule()) {
+        (Certainty::Likely, Rule::Phrase(_) | Rule::Grammar(_)) => "words decided, and not a code",
+        (Certainty::Likely, Rule::Stem(_)) => "a part of a code decided",
+        (Certainty::Likely, _) => "what stands against it says the contrary about a retry",
+        (Certainty::Sure, Rule::Code(_)) => "an exact code decided",
+        (Certainty::Sure, Rule::Google(_)) => "a detail of the provider names the limit",
+        (Certainty::Sure, Rule::Arithmetic) => "the numbers of the provider prove it",
+        _ => return certainty.to_string(),
+    };
+    format!("{certainty}: {why}")
+}
+
 /// Returns what was searched in vain.
 fn not_found(failure: &Failure) -> String {
     let mut sought = Vec::new();
@@ -246,8 +261,16 @@ fn not_found(failure: &Failure) -> String {
     format!("{}: {end}", sought.join(", "))
 }
 
-/// Returns a wait in words, as in "2h 30m" or "11s 54ms".
+/// Returns a wait in words, as in "2h 30m" or "11s 100ms". It is rounded up: to a second from a minute on,
+/// and to a tenth of it from a second on.
 fn spoken(wait: Duration) -> String {
+    let step: u64 = match wait.as_secs() {
+        0 => 1,
+        1..60 => 100,
+        _ => 1_000,
+    };
+    let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    let wait = millis.div_ceil(step).checked_mul(step).map_or(Duration::MAX, Duration::from_millis);
     jiff::SignedDuration::try_from(wait)
         .map_or_else(|_| "more than 292 billion years".to_owned(), |wait| format!("{wait:#}"))
 }

@@ -10,6 +10,9 @@ use crate::rule::Rule;
 /// The largest number of characters to show of a provider's text.
 const SHOWN: usize = 240;
 
+/// The largest number of characters to show of the words of a rate limit, which have its numbers.
+const NUMBERS: usize = 160;
+
 /// Writes one line, whatever the provider sent. The cause comes first, with an action for most
 /// permanent kinds and with the scope of a rate limit. Known LLM token numbers and a known wait follow.
 /// The provider's words come next, unless the line already says the same. The provider's name and its
@@ -17,7 +20,13 @@ const SHOWN: usize = 240;
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
-        f.write_str(headline(facts.kind, facts.rule))?;
+        // A failed connection has words of its own, which name the place.
+        let is_place =
+            facts.message.as_deref().is_some_and(|it| it.starts_with("no connection to "));
+        let is_connection = facts.rule == Rule::Transport("connect") && is_place;
+        if !is_connection {
+            f.write_str(headline(facts.kind, facts.rule))?;
+        }
         f.write_str(limit(facts.kind, facts.scope))?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
         if let Some((prompt, limit)) = tokens {
@@ -28,15 +37,14 @@ impl fmt::Display for Failure {
             write!(f, "{or} try again in {}", Span(wait))?;
         }
         let is_reporting = tokens.is_none()
-            && !matches!(
-                facts.kind,
-                Kind::RateLimit | Kind::Overloaded | Kind::ContextLength | Kind::Cancelled
-            );
-        if let Some(message) =
-            facts.message.as_deref().filter(|message| is_reporting && !message.is_empty())
-        {
-            f.write_str(": ")?;
-            one_line(message, f)?;
+            && !matches!(facts.kind, Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
+        let (words, most) = match facts.message.as_deref().filter(|_| is_reporting) {
+            Some(message) if facts.kind == Kind::RateLimit => (before_wait(message), NUMBERS),
+            message => (message.unwrap_or_default(), SHOWN),
+        };
+        if !words.is_empty() {
+            f.write_str(if is_connection { "" } else { ": " })?;
+            one_line(words, most, f)?;
         }
         let name =
             facts.code.as_deref().or(facts.error_type.as_deref()).filter(|name| !name.is_empty());
@@ -49,13 +57,13 @@ impl fmt::Display for Failure {
         match (facts.provider.as_deref(), label) {
             (Some(provider), Some(label)) => {
                 write!(f, " ({provider}: ")?;
-                one_line(label, f)?;
+                one_line(label, SHOWN, f)?;
                 f.write_str(")")
             }
             (Some(provider), None) => write!(f, " ({provider})"),
             (None, Some(label)) => {
                 f.write_str(" (")?;
-                one_line(label, f)?;
+                one_line(label, SHOWN, f)?;
                 f.write_str(")")
             }
             (None, None) => Ok(()),
@@ -79,7 +87,7 @@ fn headline(kind: Kind, rule: Rule) -> &'static str {
     }
 }
 
-/// Returns what a rate limit counts over, because the line leaves out the provider's words.
+/// Returns what a rate limit counts over.
 fn limit(kind: Kind, scope: Option<Scope>) -> &'static str {
     match scope.filter(|_| kind == Kind::RateLimit) {
         Some(Scope::Minute) => " (per minute or second)",
@@ -90,12 +98,23 @@ fn limit(kind: Kind, scope: Option<Scope>) -> &'static str {
     }
 }
 
-/// Writes at most [`SHOWN`] characters of `text` without line breaks and control characters.
-fn one_line(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Returns the words of a rate limit before those about the wait, which the line has already, and before
+/// the addresses of pages.
+fn before_wait(message: &str) -> &str {
+    const ENDS: [&str; 6] =
+        ["please try", "please retry", "try again", "retry after", "visit http", "https://"];
+    let lower = message.to_ascii_lowercase();
+    let end = ENDS.iter().filter_map(|end| lower.find(end)).min();
+    let words = end.and_then(|end| message.get(..end)).unwrap_or(message);
+    words.trim_end_matches(|c: char| c.is_whitespace() || ".,:;(".contains(c))
+}
+
+/// Writes at most `most` characters of `text` without line breaks and control characters.
+fn one_line(text: &str, most: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use fmt::Write;
     let words =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let mut left = SHOWN;
+    let mut left = most;
     for (n, word) in words.enumerate() {
         if n > 0 {
             f.write_char(' ')?;

@@ -107,7 +107,7 @@ impl Event {
     }
 }
 
-/// Writes the name, the part and the data for logs.
+/// Writes the name, the part and the data, which has the words of the conversation.
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")

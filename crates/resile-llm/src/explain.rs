@@ -14,6 +14,8 @@ pub struct Reason {
     pub(crate) rule: Rule,
     pub(crate) text: Option<String>,
     pub(crate) span: Option<Range<usize>>,
+    /// It says less than a code: a status, a generic code or the name of an exception.
+    pub(crate) is_weak: bool,
 }
 
 impl Reason {
@@ -58,10 +60,11 @@ impl fmt::Display for Reason {
 pub enum Certainty {
     /// Only a status or the phase decided. See [`Failure::is_by_status_alone`].
     Unsure,
-    /// Words or a part of a code decided, or evidence about a retry lost that says the contrary.
+    /// Words or a part of a code decided, or a code decided against words or a code that say the contrary
+    /// about a retry.
     Likely,
-    /// A code, a detail, a number or an instruction of the provider decided, and nothing speaks
-    /// against it.
+    /// A detail or a number of the provider decided, or a code against which at most a status, a generic
+    /// code or the name of an exception speaks.
     Sure,
 }
 
@@ -113,10 +116,15 @@ impl Explanation {
     pub(crate) fn new(failure: Failure, reasons: Vec<Reason>) -> Self {
         let (kind, rule) = (failure.kind(), failure.rule());
         let decisive = reasons.iter().find(|reason| reason.rule == rule).cloned();
-        let bare = || Reason { kind, rule, text: None, span: None };
+        let bare = || Reason { kind, rule, text: None, span: None, is_weak: false };
+        // Some words mean two kinds, such as a quota of a minute or of a month. They do not speak against
+        // one of them.
+        let own: Vec<_> = reasons.iter().filter(|it| it.kind == kind).map(Reason::span).collect();
+        let is_own = |reason: &Reason| reason.span.is_some() && own.contains(&reason.span);
         let mut lost: Vec<Reason> = Vec::new();
         for reason in reasons {
-            if reason.kind != kind && !lost.iter().any(|known| known.rule == reason.rule) {
+            let is_known = lost.iter().any(|known| known.rule == reason.rule);
+            if reason.kind != kind && !is_known && !is_own(&reason) {
                 lost.push(reason);
             }
         }
@@ -148,14 +156,20 @@ impl Explanation {
         if self.failure.is_by_status_alone() {
             return Certainty::Unsure;
         }
+        match self.decisive.rule {
+            Rule::Phrase(_) | Rule::Grammar(_) | Rule::Stem(_) => Certainty::Likely,
+            // They name the limit. Codes and words beside them are the same for every limit.
+            Rule::Google(_) | Rule::Arithmetic => Certainty::Sure,
+            _ if self.is_doubted() => Certainty::Likely,
+            _ => Certainty::Sure,
+        }
+    }
+
+    /// Returns whether evidence of some weight says the contrary about a retry.
+    fn is_doubted(&self) -> bool {
         let is_retryable = self.failure.kind().is_passing();
-        // Every status has a kind, and a code says more than a status.
-        let speaks = |reason: &&Reason| !matches!(reason.rule, Rule::Status(_));
-        let is_doubted =
-            self.lost.iter().filter(speaks).any(|reason| reason.kind.is_passing() != is_retryable);
-        let is_by_words =
-            matches!(self.decisive.rule, Rule::Phrase(_) | Rule::Grammar(_) | Rule::Stem(_));
-        if is_doubted || is_by_words { Certainty::Likely } else { Certainty::Sure }
+        let mut lost = self.lost.iter().filter(|reason| !reason.is_weak);
+        lost.any(|reason| reason.kind.is_passing() != is_retryable)
     }
 }
 

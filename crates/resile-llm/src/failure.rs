@@ -23,6 +23,9 @@ use resile::{Health, Verdict};
 /// | an error of the connection | [`from_transport`](Self::from_transport) |
 /// | an error of any origin | [`find_in_error`](Self::find_in_error), [`find_in_text`](Self::find_in_text) |
 ///
+/// The words are those of the provider's error and never those of an answer: an answer that breaks off
+/// says where, and not what it was.
+///
 /// `Display` writes one line for people. The [`source`](Error::source) is the transport's error, if
 /// there was one.
 ///
@@ -101,7 +104,8 @@ impl Failure {
     }
 
     /// Creates the failure of an answer that the caller cannot use: broken JSON or tool arguments,
-    /// a violated schema or nothing at all. `message` describes the fault.
+    /// a violated schema or nothing at all. `message` describes the fault. It is in the log, so it should
+    /// not quote the answer, as an error of `serde_json` about a type does.
     #[must_use]
     pub fn invalid_output(message: impl Into<String>) -> Self {
         let mut failure = Self::bare(Kind::InvalidOutput, Rule::Caller, Phase::Response);

@@ -24,7 +24,7 @@ chapter! {
     failures [
         "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
-        "crate::Reply::explain" "crate::another_model"
+        "crate::Reply::explain" "crate::another_model" "crate::recovery"
     ]
     include_str!("../docs/guide/failures.md")
 }
@@ -51,7 +51,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::Failure::usage" "crate::events()"
+        "crate::Failure::usage" "crate::events()" "crate::limits()"
     ]
     include_str!("../docs/guide/quotas.md")
 }
@@ -64,6 +64,9 @@ chapter! {
     ]
     include_str!("../docs/guide/rules.md")
 }
+
+#[doc = include_str!("../docs/agent.md")]
+pub mod agent {}
 
 #[doc = include_str!("../DESIGN.md")]
 pub mod design {}

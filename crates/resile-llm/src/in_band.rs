@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use crate::body::MESSAGE;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::kind::Phase;
 use crate::rule::Rule;
+use crate::text;
 
 /// Returns the failure that an event means.
 pub(crate) fn failure(event: &Event, phase: Phase) -> Option<Failure> {
@@ -18,7 +20,11 @@ pub(crate) fn failure(event: &Event, phase: Phase) -> Option<Failure> {
         Some(b'{' | b'[') => serde_json::from_str::<Value>(data).err(),
         // Words are a failure, but a provider may send its content as words in events of a name.
         _ if is_error || matches!(name, "" | "message") => {
-            return Some(Failure::from_event(data, phase));
+            let mut failure = Failure::from_event(data, phase);
+            if is_error {
+                failure.0.message = Some(text::clip(data, MESSAGE));
+            }
+            return Some(failure);
         }
         _ => return None,
     };

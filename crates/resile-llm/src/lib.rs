@@ -11,6 +11,10 @@
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[guide]: #features")]
 #![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[rules]: crate::guide::rules")]
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[rules]: #features")]
+#![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[agent]: crate::guide::agent")]
+#![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[agent]: #features")]
+#![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[streams]: crate::guide::streams")]
+#![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[streams]: #features")]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -76,7 +80,7 @@ pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};
-pub use policy::{another_model, batch, interactive, upstream};
+pub use policy::{another_model, batch, interactive, recovery, upstream};
 pub use reply::Reply;
 pub use rule::Rule;
 pub use tokens::Tokens;

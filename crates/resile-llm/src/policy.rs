@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::classifier::Classifier;
 use crate::failure::Failure;
-use crate::kind::Kind;
+use crate::kind::{Kind, Recovery};
 use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
 
 /// Creates the upstream of one model, with its name for logs and metrics.
@@ -90,6 +90,42 @@ pub const fn batch() -> RetryPolicy<Classifier> {
         .with_hint_cap(Duration::from_secs(15 * 60))
         .with_total_timeout(Duration::from_secs(60 * 60))
         .with_classifier(Classifier::new().with_overload_floor(Duration::from_secs(10)))
+}
+
+/// Returns the action that resolves a call which gave up. The error of a fallback has it after
+/// [`flatten`](GaveUp::flatten).
+///
+/// | the call | action |
+/// |---|---|
+/// | was cancelled by its caller | [`None`](Recovery::None) |
+/// | was refused because its cost is above the burst of the quota | [`Shrink`](Recovery::Shrink) |
+/// | ended with a failure | the [`recovery`](Failure::recovery) of the failure |
+/// | ended without one: each attempt was cut, or a part of the upstream refused it | [`Wait`](Recovery::Wait) |
+///
+/// After a cut the failure of an earlier attempt says nothing. If the consumer has a part of the answer
+/// ([`is_partial`](GaveUp::is_partial)), tell this first.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::{Never, retry};
+/// use resile_llm::{Failure, Recovery, recovery};
+///
+/// let ask = async |_| Err::<(), _>(Failure::from_text(402, "insufficient_quota"));
+/// let gave_up = retry(ask, resile_llm::interactive(), Never).await.unwrap_err();
+/// assert_eq!(recovery(&gave_up), Recovery::Billing);
+/// # }
+/// ```
+#[must_use]
+pub fn recovery(gave_up: &GaveUp<Failure>) -> Recovery {
+    match gave_up.reason() {
+        StopReason::Cancelled => Recovery::None,
+        StopReason::TooLarge => Recovery::Shrink,
+        _ if gave_up.cut().is_some() => Recovery::Wait,
+        _ => gave_up.last().map_or(Recovery::Wait, Failure::recovery),
+    }
 }
 
 /// Returns whether another model may answer where one call gave up. This is the classifier for the

@@ -2,7 +2,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use crate::body::{BodyShape, PARSED, ParsedBody};
+use crate::body::{BodyShape, Origin, PARSED, ParsedBody};
 use crate::evidence::{Conclusion, Evidence};
 use crate::explain::{Explanation, Reason};
 use crate::failure::Failure;
@@ -85,8 +85,7 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub fn classify(&self, now: SystemTime) -> Failure {
         let now = self.answered(now);
-        let is_failed = self.status.is_some_and(|status| status >= 400);
-        self.failure(ParsedBody::read(self.body, now, is_failed), now)
+        self.failure(ParsedBody::read(self.body, now, self.origin()), now)
     }
 
     /// Returns the same failure as [`classify`](Self::classify) and the reasons for its kind: what
@@ -94,8 +93,7 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub fn explain(&self, now: SystemTime) -> Explanation {
         let now = self.answered(now);
-        let is_failed = self.status.is_some_and(|status| status >= 400);
-        let found = ParsedBody::read(self.body, now, is_failed);
+        let found = ParsedBody::read(self.body, now, self.origin());
         let (failure, reasons) = self.weigh(found, now, true);
         Explanation::new(failure, reasons)
     }
@@ -111,9 +109,19 @@ impl<'a> Reply<'a> {
         if is_status_good && self.body.len() > PARSED {
             return None;
         }
-        let found = ParsedBody::read(self.body, now, !is_status_good);
+        let found = ParsedBody::read(self.body, now, self.origin());
         let good = is_status_good && found.shape == BodyShape::Answer && found.finish.is_none();
         (!good).then(|| self.failure(found, now))
+    }
+
+    /// Returns what the status and the phase tell of the body.
+    fn origin(&self) -> Origin {
+        match self.status {
+            Some(400..) => Origin::Refusal,
+            Some(_) => Origin::Answer,
+            None if self.phase.is_stream() => Origin::Answer,
+            None => Origin::Text,
+        }
     }
 
     /// Returns the moment from which every moment in the answer is measured.
@@ -197,7 +205,13 @@ impl<'a> Reply<'a> {
         parts.status = status;
         parts.code = found.code;
         parts.error_type = found.error_type;
-        parts.message = Some(message).filter(|message| !message.is_empty());
+        // Words that mean nothing known may be the model's own.
+        let is_known = !failure.is_by_status_alone() && rule != Rule::Truncated;
+        let words = found.words.filter(|_| found.objects == 0 && !is_known);
+        let words =
+            words.map(|bytes| format!("it is {bytes} bytes of words and not an answer in JSON"));
+        let message = Some(message).filter(|message| !message.is_empty());
+        failure.0.message = found.fault.or(words).or(message);
         (failure, reasons)
     }
 

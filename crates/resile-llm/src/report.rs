@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::{self, Write};
 
-use crate::body::ParsedBody;
+use crate::body::{Origin, ParsedBody};
 use crate::failure::Failure;
 use crate::known::Known;
 use crate::reply::Reply;
@@ -87,7 +87,7 @@ impl Failure {
         let is_coded = match failure.rule() {
             Rule::Code(code) => code != "unknown",
             Rule::Google(_) => true,
-            _ => ParsedBody::read(object.as_bytes(), now, true).status.is_some(),
+            _ => ParsedBody::read(object.as_bytes(), now, Origin::Refusal).status.is_some(),
         };
         is_coded.then_some(failure)
     }

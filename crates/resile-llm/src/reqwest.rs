@@ -126,11 +126,23 @@ pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {
 }
 
 /// Converts like [`from_transport`](Failure::from_transport) and keeps the error as the source. The
-/// URL is removed because it may hold a key.
+/// words of a failed connection have the URL without its query, its fragment and its credentials. Of the
+/// source the URL is removed because it may hold a key. An error of `json` about a value of another type is not kept,
+/// because its words quote the value.
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
+        let told = told(&error);
         let error = error.without_url();
-        Self::from_transport(&error).with_source(error)
+        let mut failure = Self::from_transport(&error);
+        failure.0.message = told.or(failure.0.message);
+        let fault = error.source().and_then(|it| it.downcast_ref::<serde_json::Error>());
+        if let Some(fault) = fault.filter(|fault| fault.is_data()) {
+            let (line, column) = (fault.line(), fault.column());
+            failure.0.message =
+                Some(format!("{error}: another type at line {line} column {column}"));
+            return failure;
+        }
+        failure.with_source(error)
     }
 }
 
@@ -157,6 +169,21 @@ pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     } else {
         return None;
     })
+}
+
+/// Returns the words of an error of `reqwest` about a connection that was not made: the place and the
+/// innermost cause. The parts of the URL that may hold a key are cut.
+pub(crate) fn told(error: &(dyn Error + 'static)) -> Option<String> {
+    let error = error.downcast_ref::<reqwest::Error>().filter(|error| is_connect(error))?;
+    let mut url = error.url()?.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for a URL that cannot have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let sources = std::iter::successors(error.source(), |error| (*error).source());
+    let root = sources.take(64).last().map(|root| format!(": {root}")).unwrap_or_default();
+    Some(format!("no connection to {url}{root}"))
 }
 
 /// Returns whether this is an error of `reqwest` about a request that surely never left.

@@ -110,7 +110,7 @@ impl Failure {
         while let Some(error) = next {
             if let Some((kind, name)) = by_type(error) {
                 let mut failure = Self::bare(kind, Rule::Transport(name), Phase::Connect);
-                failure.0.message = Some(error.to_string());
+                failure.0.message = Some(told(error).unwrap_or_else(|| error.to_string()));
                 return failure;
             }
             if words.len() < 4_096 {
@@ -170,8 +170,13 @@ fn known(_: &(dyn Error + 'static)) -> Option<(Kind, &'static str)> {
     None
 }
 
+#[cfg(not(feature = "reqwest"))]
+fn told(_: &(dyn Error + 'static)) -> Option<String> {
+    None
+}
+
 #[cfg(feature = "reqwest")]
-use crate::reqwest::{known, never_left};
+use crate::reqwest::{known, never_left, told};
 
 /// Converts a timeout. An operation under [`timeout`](resile::ResilienceExt::timeout) then needs no
 /// error type other than `Failure`.

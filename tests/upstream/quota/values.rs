@@ -264,3 +264,26 @@ fn the_sum_of_usages_saturates_and_keeps_what_is_unknown() {
     let most = Usage::new().with_input(u64::MAX).with_output(u64::MAX);
     assert_eq!(most.plus(cached).plus(most).input(), Some(u64::from(u32::MAX)));
 }
+
+#[test]
+fn a_usage_prints_its_sum_and_what_is_known() {
+    let usage = Usage::new();
+    for (usage, total, words) in [
+        (usage, 0, "no usage"),
+        (usage.with_input(0), 0, "0 tokens: 0 input"),
+        (usage.with_output(1), 1, "1 token: 1 output"),
+        (usage.with_input(20).with_output(5), 25, "25 tokens: 20 input, 5 output"),
+        (
+            usage.with_input(20).with_cache_reads(400).with_cache_writes(30),
+            450,
+            "450 tokens: 20 input, 400 cache read, 30 cache write",
+        ),
+        (
+            usage.with_input(u64::MAX).with_output(u64::MAX),
+            2 * u64::from(u32::MAX),
+            "8589934590 tokens: 4294967295 input, 4294967295 output",
+        ),
+    ] {
+        assert_eq!((usage.total(), usage.to_string().as_str()), (total, words));
+    }
+}

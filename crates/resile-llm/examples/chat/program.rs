@@ -55,6 +55,6 @@ async fn main() -> anyhow::Result<()> {
         stdout().flush().unwrap_or_default();
     };
     let used = chat(&post, &MODELS, "What do I wear in Paris at 8 °C?", &show).await?;
-    println!("\n{used:?}");
+    println!("\n{used}");
     Ok(())
 }

@@ -16,11 +16,14 @@ use crate::{finish, text, wait};
 /// The facts in a body.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedBody {
-    /// The answer has a bad status, so a mere message is an error.
-    failed: bool,
+    origin: Origin,
     pub(crate) shape: BodyShape,
     /// The JSON stops before its end.
     pub(crate) cut: bool,
+    /// Where an answer stops being JSON. It stands for the words, which are those of a conversation.
+    pub(crate) fault: Option<String>,
+    /// The number of bytes of an answer that is words and not JSON.
+    pub(crate) words: Option<usize>,
     /// The innermost status that the body names.
     pub(crate) status: Option<u16>,
     /// The status that the body names if it is a text.
@@ -45,6 +48,18 @@ pub(crate) struct ParsedBody {
     pub(crate) ended: bool,
 }
 
+/// What is known of a body before it is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The text of an error, or the body of an answer whose status is not known.
+    #[default]
+    Text,
+    /// An answer with a good status. What is no error in it are the words of a conversation.
+    Answer,
+    /// An answer with a bad status, so a mere message is an error.
+    Refusal,
+}
+
 /// The form of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BodyShape {
@@ -64,7 +79,7 @@ const DEEPEST: usize = 8;
 const CODES: usize = 12;
 
 /// The number of bytes to keep of a message.
-const MESSAGE: usize = 4 * 1024;
+pub(crate) const MESSAGE: usize = 4 * 1024;
 
 /// The largest number of bytes to parse. A larger body is an ordinary answer and no provider's
 /// error.
@@ -74,9 +89,9 @@ pub(crate) const PARSED: usize = 256 * 1024;
 const READ: usize = 32 * 1024;
 
 impl ParsedBody {
-    /// Reads `body`. Any bytes are valid. `failed` says that the answer has a bad status.
-    pub(crate) fn read(body: &[u8], now: SystemTime, failed: bool) -> Self {
-        let mut found = Self { failed, ..Self::default() };
+    /// Reads `body`. Any bytes are valid.
+    pub(crate) fn read(body: &[u8], now: SystemTime, origin: Origin) -> Self {
+        let mut found = Self { origin, ..Self::default() };
         let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
         let small = body.len() <= PARSED;
         match body.first() {
@@ -86,10 +101,16 @@ impl ParsedBody {
                 Err(_) if found.lines(body, now) => {}
                 Err(error) => {
                     found.cut = error.is_eof();
-                    found.almost(&lossy(body), now);
+                    if !found.almost(&lossy(body), now) {
+                        found.fault = Some(fault(body.len(), &error));
+                    }
                 }
             },
-            Some(b'{' | b'[' | b'"') => found.almost(&lossy(body), now),
+            Some(b'{' | b'[' | b'"') => {
+                let is_read = found.almost(&lossy(body), now);
+                let fault = || format!("its {} bytes hold no error", body.len());
+                found.fault = (!is_read).then(fault);
+            }
             Some(b'<') if is_page(body) => {
                 found.shape = BodyShape::Error;
                 let page = lossy(body);
@@ -99,8 +120,7 @@ impl ParsedBody {
             }
             Some(_) if text::is_events(body) => found.events(body, now),
             Some(_) => {
-                found.shape = BodyShape::Error;
-                found.prose(&lossy(body), now, 0);
+                found.spoken(&lossy(body), now);
             }
         }
         found
@@ -109,12 +129,11 @@ impl ParsedBody {
     /// Reads a whole JSON value: an error or an answer with or without an ending.
     pub(crate) fn answer(&mut self, value: &Value, now: SystemTime) {
         match value {
-            Value::String(prose) => {
-                self.shape = BodyShape::Error;
-                self.prose(prose, now, 0);
-            }
+            Value::String(prose) => self.spoken(prose, now),
             Value::Array(items) => items.iter().take(4).for_each(|item| self.answer(item, now)),
-            Value::Object(object) if is_error(object) || self.failed && is_message(object) => {
+            Value::Object(object)
+                if is_error(object) || self.origin == Origin::Refusal && is_message(object) =>
+            {
                 self.shape = BodyShape::Error;
                 self.object(object, now, 0);
             }
@@ -196,6 +215,26 @@ fn is_error(object: &Map<String, Value>) -> bool {
             ]
             .iter()
             .any(|name| has(name)))
+}
+
+/// Returns whether an object is an answer of a model, whole or not.
+fn is_answer(object: &Map<String, Value>) -> bool {
+    let has = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+    let is_of_model = |message: &Map<String, Value>| {
+        message.contains_key("role") || message.contains_key("content")
+    };
+    ["choices", "candidates", "content", "output", "delta"].iter().any(|name| has(name))
+        || object.get("message").and_then(Value::as_object).is_some_and(is_of_model)
+        || has("model") && object.get("response").is_some_and(Value::is_string)
+}
+
+/// Returns where JSON that does not parse has its fault, without a part of it.
+fn fault(bytes: usize, error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        format!("its JSON ends after {bytes} bytes: {error}")
+    } else {
+        format!("its JSON of {bytes} bytes is broken: {error}")
+    }
 }
 
 /// Returns whether an object is little more than a message. A good answer may look the same.

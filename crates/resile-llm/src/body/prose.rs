@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::grpc;
 use super::named::{is_part, labelled, spelled};
 use super::{
-    BodyShape, CODES, DEEPEST, MESSAGE, ParsedBody, READ, is_error, is_message, loose, lossy,
+    BodyShape, CODES, DEEPEST, MESSAGE, Origin, ParsedBody, READ, is_answer, is_error, is_message,
+    loose, lossy,
 };
 use crate::{exceptions, spoken, text, wait};
 
@@ -24,7 +25,24 @@ fn first_object(text: &str) -> Option<(Map<String, Value>, usize)> {
     }
 }
 
+/// Returns the words before the first answer that a text quotes: the words of an SDK's error that could
+/// not read the answer.
+fn before_answer(prose: &str) -> &str {
+    let braces = prose.match_indices('{').map(|(at, _)| at).take(TRIES);
+    let mut rests = braces.filter_map(|at| Some((at, prose.get(at..)?)));
+    let is_quoted = |rest: &str| loose::object(rest).is_some_and(|it| is_answer(&it));
+    let answer = rests.find(|(_, rest)| is_quoted(rest));
+    answer.and_then(|(at, _)| prose.get(..at)).map_or(prose, str::trim_end)
+}
+
 impl ParsedBody {
+    /// Reads a body of words. In an answer they may be a part of the conversation.
+    pub(super) fn spoken(&mut self, prose: &str, now: SystemTime) {
+        self.shape = BodyShape::Error;
+        self.words = Some(prose.len()).filter(|_| self.origin == Origin::Answer);
+        self.prose(prose, now, 0);
+    }
+
     /// Reads words. They may quote another error as JSON.
     pub(super) fn prose(&mut self, prose: &str, now: SystemTime, depth: usize) {
         let prose = exceptions::before_stack(prose);
@@ -40,6 +58,7 @@ impl ParsedBody {
             self.named = Some(grpc.status);
             return self.prose(grpc.message, now, depth + 1);
         }
+        let prose = before_answer(prose);
         if self.embedded(prose, now, depth) {
             return;
         }
@@ -149,18 +168,26 @@ impl ParsedBody {
         true
     }
 
-    /// Reads JSON that does not parse.
-    pub(super) fn almost(&mut self, body: &str, now: SystemTime) {
+    /// Reads JSON that does not parse. Returns false for an answer, whose fields hold the words of a
+    /// conversation and are not read.
+    pub(super) fn almost(&mut self, body: &str, now: SystemTime) -> bool {
         // A whole string of JSON that is cut off reads like its words.
         let start = body.find('{').unwrap_or(body.len());
         let object = loose::object(body.get(start..).unwrap_or_default());
-        match object.filter(is_error) {
-            Some(object) => {
+        match object {
+            Some(object) if is_error(&object) => {
                 self.shape = BodyShape::Error;
                 self.object(&object, now, 0);
             }
-            None => self.broken(body, now),
+            Some(_) if self.origin == Origin::Answer => return false,
+            Some(object) if self.origin == Origin::Text && is_answer(&object) => return false,
+            Some(_) => self.broken(body, now),
+            None => {
+                self.words = Some(body.len()).filter(|_| self.origin == Origin::Answer);
+                self.broken(body, now);
+            }
         }
+        true
     }
 
     /// Reads the recognizable fields of JSON that does not parse.
@@ -209,12 +236,13 @@ impl ParsedBody {
             } else if data.starts_with(['{', '[', '"']) {
                 match serde_json::from_str::<Value>(&data) {
                     Ok(value) => self.answer(&value, now),
-                    Err(_) if text::mentions_error(&data) => self.almost(&data, now),
+                    Err(_) if text::mentions_error(&data) => {
+                        self.almost(&data, now);
+                    }
                     Err(_) => {}
                 }
             } else if !data.is_empty() {
-                self.shape = BodyShape::Error;
-                self.prose(&data, now, 0);
+                self.spoken(&data, now);
             }
             if self.shape == BodyShape::Error {
                 return;

@@ -12,23 +12,28 @@ use crate::{codes, exceptions, generic, grammar, headers, numbers, phrases, voca
 impl Evidence<'_> {
     /// Returns all evidence, whatever its weight.
     pub(crate) fn reasons(&self) -> Vec<Reason> {
-        let of =
-            |kind, rule, text: &str| Reason { kind, rule, text: Some(text.to_owned()), span: None };
+        let of = |kind, rule, text: &str| Reason {
+            kind,
+            rule,
+            text: Some(text.to_owned()),
+            span: None,
+            is_weak: false,
+        };
+        let weak = |kind, rule, text: &str| Reason { is_weak: true, ..of(kind, rule, text) };
         let mut reasons = Vec::new();
         let codes = self.found.codes.iter().map(String::as_str).chain(headers::codes(self.headers));
         for code in codes {
-            let known = codes::look_up(code, self.at).map(|said| (said.kind, said.rule));
-            reasons.extend(
-                known.or_else(|| generic::code(code)).map(|(kind, rule)| of(kind, rule, code)),
-            );
+            let known = codes::look_up(code, self.at).map(|said| of(said.kind, said.rule, code));
+            let generic = || generic::code(code).map(|(kind, rule)| weak(kind, rule, code));
+            reasons.extend(known.or_else(generic));
         }
         if let Some((kind, _, rule)) = self.found.google.classify(self.at) {
-            reasons.push(Reason { kind, rule, text: None, span: None });
+            reasons.push(Reason { kind, rule, text: None, span: None, is_weak: false });
         }
         let within = |kind, rule, span: Range<usize>| {
             let text = self.message.get(span.clone()).filter(|text| !text.is_empty());
             let span = text.map(|_| span);
-            Reason { kind, rule, text: text.map(str::to_owned), span }
+            Reason { kind, rule, text: text.map(str::to_owned), span, is_weak: false }
         };
         let places = vocabulary::find(self.message, self.lower, &[], &[]);
         let phrases = phrases::all(&places.phrases, self.at).into_iter();
@@ -45,13 +50,14 @@ impl Evidence<'_> {
             reasons.push(within(Kind::TooLarge, Rule::Arithmetic, 0..0));
         }
         for class in self.classes() {
-            reasons.extend(self.class(class).map(|(kind, rule)| of(kind, rule, class)));
+            reasons.extend(self.class(class).map(|(kind, rule)| weak(kind, rule, class)));
         }
         if let Some(finish) = self.found.finish {
             reasons.push(of(finish.kind, Rule::Finish(finish.name), finish.name));
         }
         if let Some(status) = self.status.filter(|status| *status >= 400) {
-            reasons.push(within(by_status(status), Rule::Status(status), 0..0));
+            let by_status = within(by_status(status), Rule::Status(status), 0..0);
+            reasons.push(Reason { is_weak: true, ..by_status });
         }
         reasons
     }

@@ -56,4 +56,10 @@ fn the_compiler_names_the_classifier_and_the_error() {
     let top = words.lines().take(9).collect::<Vec<_>>().join("\n");
     let remedy = "`resile_llm::Classifier` cannot classify errors of type `anyhow::Error`";
     assert!(top.contains(remedy), "{words}");
+    // The remedy compiles for this error.
+    let over = ".over(|llm, error: &anyhow::Error| llm.verdict(&Failure::from_error_text(&error.to_string())))";
+    assert!(words.contains(over), "{words}");
+    let _ = resile_llm::Classifier::new().over(|llm, error: &anyhow::Error| {
+        llm.verdict(&resile_llm::Failure::from_error_text(&error.to_string()))
+    });
 }

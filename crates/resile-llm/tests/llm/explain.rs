@@ -89,6 +89,40 @@ fn a_code_that_decided_is_sure_unless_words_say_the_contrary() {
     assert_eq!(rules.last(), Some(&Rule::Status(429)));
 }
 
+/// The words of a code's own page and the names of exceptions do not put the code in doubt.
+#[test]
+fn an_exact_code_is_sure_beside_its_own_words() {
+    let message = "You exceeded your current quota, please check your plan and billing details.";
+    let text = format!(
+        "openai.RateLimitError: Error code: 429 - {{'error': {{'message': '{message}', 'type': \
+         'insufficient_quota', 'param': None, 'code': 'insufficient_quota'}}}}"
+    );
+    let quota = Reply::new(text.as_bytes()).explain(NOW);
+    assert_eq!(quota.decisive().text(), Some("insufficient_quota"));
+    assert_eq!(quota.certainty(), Certainty::Sure, "{quota}");
+    // The words mean a quota of a month or of a minute, so they speak against neither.
+    let against =
+        |explained: &Explanation| explained.to_string().contains("against phrase: exceeded");
+    assert!(!against(&quota), "{quota}");
+    let minute = format!(
+        "429 {message} violations {{ quota_id: \"GenerateRequestsPerMinutePerProjectPerModel-FreeTier\" }}"
+    );
+    let minute = Reply::new(minute.as_bytes()).explain(NOW);
+    assert_eq!(minute.failure().kind(), Kind::RateLimit);
+    assert!(!against(&minute), "{minute}");
+    assert_eq!(minute.certainty(), Certainty::Sure, "{minute}");
+
+    let numbers = r#"{"error":{"message":"Request too large on tokens per min (TPM): Limit 30000, Requested 48213.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+    let numbers = explain(429, numbers);
+    assert_eq!(
+        (numbers.decisive().rule(), numbers.certainty()),
+        (Rule::Arithmetic, Certainty::Sure)
+    );
+    // A generic code says less than an exact one.
+    let generic = r#"{"error":{"type":"server_error","code":"invalid_api_key","message":"zzz"}}"#;
+    assert_eq!(explain(401, generic).certainty(), Certainty::Sure);
+}
+
 #[test]
 fn a_part_of_a_code_is_likely_and_a_status_alone_is_unsure() {
     let stem = explain(429, r#"{"error":{"code":"zzz_overload_zzz"}}"#);

@@ -147,25 +147,45 @@ fn failures_print_whole_sentences() {
     assert_eq!(Failure::cancelled().to_string(), "the call was cancelled");
 }
 
-/// The words of the provider are left out, so the line says which of its limits it was.
+/// The line says which limit it was, and has its numbers in the words of the provider. The words about the
+/// wait are left out because the line has the wait.
 #[test]
 fn a_rate_limit_says_over_what_it_counts() {
-    for (message, scope) in [
-        ("Rate limit reached on tokens per min (TPM): Limit 30000", " (per minute or second)"),
-        ("Rate limit reached: 5 requests per second", " (per minute or second)"),
+    for (message, shown) in [
+        (
+            "Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, \
+             Used 29500, Requested 1010. Please try again in 1.02s. Visit https://platform.example to \
+             learn more.",
+            " (per minute or second), try again in 1.1 s: Rate limit reached for gpt-4o in organization \
+             org-x on tokens per min (TPM): Limit 30000, Used 29500, Requested 1010",
+        ),
+        (
+            "Rate limit reached: 5 requests per second",
+            " (per minute or second): Rate limit reached: 5 requests per second",
+        ),
         (
             "Rate limit reached on requests per day (RPD): Limit 200, Used 200, Requested 1. \
              Please try again in 7m12s.",
-            " (per day), try again in 7 min 12 s",
+            " (per day), try again in 7 min 12 s: Rate limit reached on requests per day (RPD): Limit \
+             200, Used 200, Requested 1",
         ),
-        ("Too many concurrent requests", " (requests at the same time)"),
-        ("Slow down", ""),
+        (
+            "Too many concurrent requests",
+            " (requests at the same time): Too many concurrent requests",
+        ),
+        ("Slow down", ": Slow down"),
+        ("Please try again later.", ""),
+        ("", ""),
     ] {
         let error = json!({ "code": "rate_limit_exceeded", "message": message });
         let failure = Failure::from_text(429, &json!({ "error": error }).to_string());
-        let words = format!("rate limited by the provider{scope} (rate_limit_exceeded)");
+        let words = format!("rate limited by the provider{shown} (rate_limit_exceeded)");
         assert_eq!(failure.to_string(), words);
     }
+    let long = format!("Rate limit reached: {}", "9".repeat(200));
+    let shown = Failure::from_text(429, &long).to_string();
+    assert_eq!(shown.chars().filter(|c| *c == '9').count(), 143 + 1, "{shown}");
+    assert!(shown.ends_with("9… (status 429)"), "{shown}");
 }
 
 #[test]

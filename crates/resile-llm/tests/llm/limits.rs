@@ -1,11 +1,14 @@
 //! `resile_llm::limits`: the limits in the headers of answers.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
-use resile::quota::{Dimension, Limit, Limits};
-use resile_llm::{learn_limits, limits};
+use resile::observe::{Event, EventKind};
+use resile::quota::{Cost, Dimension, Limit, Limits, Rate};
+use resile::{Never, Quota, Upstream, retry};
+use resile_llm::{Failure, learn_limits, limits};
 
 /// 2025-10-09 08:53:20 UTC.
 const NOW: u64 = 1_760_000_000;
@@ -269,4 +272,86 @@ proptest! {
         }
         learn_limits(StatusCode::from_u16(status).unwrap(), &headers);
     }
+}
+
+/// The headers of OpenAI name no window. The limit refills at an even rate, so its window follows from
+/// what was used and from the time until it is back.
+#[test]
+fn an_even_refill_tells_its_window() {
+    let window = |limit: &str, remaining: &str, reset: &str| {
+        let found = read(&[
+            ("x-ratelimit-limit-tokens", limit),
+            ("x-ratelimit-remaining-tokens", remaining),
+            ("x-ratelimit-reset-tokens", reset),
+        ]);
+        let tokens = found.get(Dimension::Tokens);
+        assert_eq!(tokens.limit.map(|it| it.to_string()).as_deref(), Some(limit), "{reset}");
+        assert_eq!(tokens.remaining.map(|it| it.to_string()).as_deref(), Some(remaining));
+        assert_eq!(tokens.reset.is_some(), reset != "0", "{reset}");
+        tokens.window.map(|window| window.as_secs())
+    };
+    for (limit, remaining, reset, expected) in [
+        ("10000", "9000", "6s", Some(60)),
+        ("160000", "159976", "9ms", Some(60)),
+        ("30000", "1", "59.998s", Some(60)),
+        ("30000", "15000", "29.2s", Some(60)),
+        ("10", "4", "600ms", Some(1)),
+        ("100", "50", "30m0s", Some(3_600)),
+        // The free tier has limits per day under the same names.
+        ("200", "199", "7m12s", Some(86_400)),
+        // The example of OpenAI's page, and windows that nobody has.
+        ("150000", "149984", "6m0s", None),
+        ("10000", "9000", "6.5s", None),
+        ("10000", "10000", "6s", None),
+        ("10000", "10001", "6s", None),
+        ("10000", "9000", "0", None),
+        // A number of seconds is the end of a window in other services.
+        ("10000", "9000", "6", None),
+    ] {
+        assert_eq!(window(limit, remaining, reset), expected, "{limit} {remaining} {reset}");
+    }
+    // A limit whose window has a name stays beside it, and the shorter one counts.
+    let found = read(&[
+        ("x-ratelimit-limit-requests", "14400"),
+        ("x-ratelimit-remaining-requests", "14370"),
+        ("x-ratelimit-reset-requests", "2m59.56s"),
+        ("x-ratelimit-remaining-requests-minute", "9"),
+    ]);
+    assert_eq!(of(&found, Dimension::Requests), [NONE, Some(9), NONE]);
+    // Of several values nobody knows which ones belong together.
+    let found = read(&[
+        ("x-ratelimit-limit-tokens", "10000"),
+        ("x-ratelimit-limit-tokens", "20000"),
+        ("x-ratelimit-remaining-tokens", "9000"),
+        ("x-ratelimit-reset-tokens", "6s"),
+    ]);
+    assert_eq!(found.get(Dimension::Tokens).window, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lower_limit_of_openai_is_used_and_told_at_once() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = told.clone();
+    let observe = move |event: &Event<'_>| {
+        if matches!(event.kind, EventKind::Learned(_)) {
+            seen.lock().unwrap().push(event.to_string());
+        }
+    };
+    let quota = Quota::new().with_tokens(Rate::per_minute(30_000));
+    let model = Upstream::new("model").with_quota(quota).with_shared_observer(observe);
+    let ask = |_| async {
+        let fields = [
+            ("x-ratelimit-limit-tokens", "10000"),
+            ("x-ratelimit-remaining-tokens", "9000"),
+            ("x-ratelimit-reset-tokens", "6s"),
+        ];
+        assert!(learn_limits(StatusCode::OK, &headers(&fields)));
+        Ok::<_, Failure>(())
+    };
+    let call = retry(ask, resile_llm::interactive(), Never);
+    call.on(model.at_cost(Cost::input(1_000))).await.unwrap();
+    let rate = model.quota_rate(Dimension::Tokens).unwrap();
+    assert_eq!((rate.count(), rate.period()), (10_000, Duration::from_secs(60)));
+    let told = told.lock().unwrap();
+    assert!(matches!(&**told, [one] if one.contains("10000 tokens per 60s")), "{told:?}");
 }

@@ -17,6 +17,7 @@ mod google;
 mod limits;
 mod numbers;
 mod objects;
+mod privacy;
 mod report;
 mod reported;
 mod sockets;

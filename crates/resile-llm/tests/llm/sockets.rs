@@ -184,3 +184,33 @@ async fn the_next_call_waits_for_what_the_headers_reported() {
     }
     hands.abort();
 }
+
+/// The words name the place, without what may be a key, and each text once.
+#[tokio::test]
+async fn a_refused_connection_names_its_place() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let send = async || {
+        let url = format!("http://me:s3cret@{address}/v1/chat?key=s3cret#s3cret");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(url).send().await.unwrap_err()
+    };
+    let failure = Failure::from(send().await);
+    let words = failure.to_string();
+    let start = format!("no connection to http://{address}/v1/chat: Connection refused (os error ");
+    assert!(words.starts_with(&start) && words.ends_with(')'), "{words}");
+    assert!(!format!("{failure:?}").contains("s3cret"), "{failure:?}");
+    assert_eq!(Failure::from_transport(&send().await).to_string(), words);
+
+    let call = retry(
+        async |_| Err::<(), _>(send().await.into()),
+        RetryPolicy::new().with_attempts(1).with_classifier(llm::Classifier::new()),
+        Never,
+    );
+    let gave_up: resile::GaveUp<Failure> = call.on("model").await.unwrap_err();
+    let line = format!("{gave_up:#}");
+    assert!(line.ends_with(&words), "{line}");
+    let named = failure.with_provider("local").to_string();
+    assert_eq!(named, format!("{words} (local)"));
+}

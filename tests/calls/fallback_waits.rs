@@ -1,0 +1,104 @@
+//! The wait that a fallback recommends: the smallest one of its alternatives.
+
+use std::time::Duration;
+
+use resile::fallback::Alternative;
+use resile::{FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Verdict, fallback, retry};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An error that is its own verdict.
+#[derive(Clone, Copy, Debug)]
+struct Fails(Verdict);
+
+fn verdict_of(fails: &Fails) -> Verdict {
+    fails.0
+}
+
+/// Makes a call whose alternatives end like this: the seconds that each takes, and the wait that it asks
+/// for in seconds. The classifier sees only whether another alternative may help.
+async fn ask_for_waits(all: &[(u32, Option<u32>)]) -> GaveUp<GaveUp<Fails>> {
+    let ask = async |it: Alternative<'_, (u32, Option<u32>)>| {
+        let (takes, wait) = *it.value();
+        let fails = move |_| async move {
+            if takes > 0 {
+                tokio::time::sleep(SECOND * takes).await;
+            }
+            let busy = Verdict::throttled();
+            Err::<(), _>(Fails(wait.map_or(busy, |wait| busy.after(SECOND * wait))))
+        };
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(verdict_of);
+        retry(fails, policy, Never).await
+    };
+    let policy = FallbackPolicy::new()
+        .with_total_timeout(SECOND * 100)
+        .with_classifier(|gave_up: &GaveUp<Fails>| gave_up.reason() != StopReason::Fatal);
+    fallback(all, ask, policy, Never).await.unwrap_err()
+}
+
+/// The next call asks the first alternative again, so the smallest wait of all counts.
+#[tokio::test(start_paused = true)]
+async fn the_smallest_wait_of_all_alternatives_is_that_of_the_flat_error() {
+    for (all, flat) in [
+        (&[(0, Some(22)), (0, Some(86_400))][..], Some(22)),
+        (&[(0, Some(86_400)), (0, Some(22))], Some(22)),
+        (&[(0, Some(30)), (0, Some(22)), (0, Some(40))], Some(22)),
+        (&[(0, Some(22)), (0, None)], Some(22)),
+        (&[(0, None), (0, Some(22))], Some(22)),
+        (&[(0, None), (0, None)], None),
+        // A wait counts from the failure of its alternative.
+        (&[(1, Some(22)), (5, Some(86_400))], Some(17)),
+        (&[(1, Some(22)), (5, None), (5, Some(30))], Some(12)),
+        // The first alternative may be asked at once.
+        (&[(0, Some(4)), (5, Some(30))], None),
+        // The deadline of the fallback cuts the second one.
+        (&[(0, Some(122)), (200, None)], Some(22)),
+        (&[(0, Some(130)), (1, Some(121)), (200, None)], Some(22)),
+        (&[(0, Some(122)), (1, Some(129)), (200, None)], Some(22)),
+    ] {
+        let gave_up = ask_for_waits(all).await;
+        let own = gave_up.last().unwrap().retry_after();
+        let last = if all.last().unwrap().0 < 100 { all.last() } else { all.get(all.len() - 2) };
+        assert_eq!(own.map(|own| own.as_secs()), last.unwrap().1.map(u64::from), "{all:?}");
+        let merged = gave_up.flatten();
+        assert_eq!(merged.retry_after(), flat.map(|flat| SECOND * flat), "{all:?}");
+        if merged.reason() != StopReason::Deadline {
+            let verdict = merged.verdict().unwrap();
+            assert!(verdict.is_again());
+            let wait = verdict.wait().filter(|wait| !wait.is_zero());
+            assert_eq!(wait, merged.retry_after(), "{all:?}");
+        }
+    }
+}
+
+/// No wait helps a request that no alternative accepts, and a call that was cancelled has none.
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_an_earlier_alternative_does_not_help_a_final_error() {
+    let ask = async |it: Alternative<'_, Verdict>| {
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(verdict_of);
+        let verdict = *it.value();
+        retry(move |_| async move { Err::<(), _>(Fails(verdict)) }, policy, Never).await
+    };
+    let all = [Verdict::throttled().after(SECOND * 22), Verdict::fatal()];
+    let policy = FallbackPolicy::new()
+        .with_classifier(|gave_up: &GaveUp<Fails>| gave_up.reason() != StopReason::Fatal);
+    let flat = fallback(&all, ask, policy, Never).await.unwrap_err().flatten();
+    assert_eq!((flat.reason(), flat.retry_after()), (StopReason::Fatal, None));
+}
+
+/// Only the errors of the alternatives count, and not those that an alternative has dropped itself.
+#[tokio::test(start_paused = true)]
+async fn an_error_that_an_alternative_drops_has_no_say() {
+    let busy = |seconds: u32| async move {
+        let verdict = Verdict::throttled().after(SECOND * seconds);
+        let fails = move |_| async move { Err::<(), _>(Fails(verdict)) };
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(verdict_of);
+        retry(fails, policy, Never).await
+    };
+    let ask = async |it: Alternative<'_, u32>| {
+        drop(busy(1).await);
+        busy(*it.value()).await
+    };
+    let flat = fallback(&[30, 20], ask, FallbackPolicy::new(), Never).await.unwrap_err().flatten();
+    assert_eq!(flat.retry_after(), Some(SECOND * 20));
+}
