@@ -182,8 +182,8 @@ fn retries_are_warnings_and_recovery_is_debug() {
     );
 }
 
-/// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
-/// gives up is at WARN.
+/// Many callers collide on one row. The upstream is healthy, so each collision is at DEBUG, but a call
+/// that gives up is at WARN.
 #[test]
 fn a_retry_on_a_healthy_upstream_is_no_warning() {
     let collision = |_: &Down| Verdict::transient().with_health(Health::Healthy);
@@ -194,7 +194,7 @@ fn a_retry_on_a_healthy_upstream_is_no_warning() {
     assert_eq!(
         seen.iter().map(line).collect::<Vec<_>>(),
         [
-            (Level::INFO, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
+            (Level::DEBUG, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
             warn("feed: gave up after 2 of 2 attempts: down, 2"),
         ]
     );
