@@ -59,6 +59,7 @@ chapter! {
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
         "crate::Classify" "crate::Classify::place" "crate::classify::Over::new"
+        "crate::Classify::error_type" "crate::classify::note_error_type"
         "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"

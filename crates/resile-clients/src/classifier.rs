@@ -89,8 +89,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
-    /// asks this classifier. The opinion on cut attempts remains that of this classifier, but the word
-    /// of `error.type` does not: see [`Over`].
+    /// asks this classifier. The opinion on cut attempts and the word of `error.type` remain those of this
+    /// classifier.
     ///
     /// # Examples
     ///
@@ -132,6 +132,7 @@ macro_rules! classifies {
     ([$($parameters:tt)*] $type:ty => $error:path, $word:path) => {
         impl<$($parameters)*> resile::Classify<$type> for crate::Classifier {
             fn classify(&self, error: &$type) -> Option<resile::Verdict> {
+                resile::classify::note_error_type(|| $word(error));
                 $error(error, self.idempotency)
             }
 
