@@ -84,7 +84,7 @@ impl Classifier {
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer.
-    pub fn unanswered(&self) -> Verdict {
+    pub const fn unanswered(&self) -> Verdict {
         if_idempotent(Failing).verdict(self.idempotency)
     }
 
@@ -115,7 +115,7 @@ impl Classifier {
     /// # assert!(booking.classify(&CallError::Rpc(Status::unavailable(""))).is_some());
     /// # assert!(booking.classify(&CallError::NoToken).is_none());
     /// ```
-    pub fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    pub const fn over<E, F, V>(self, map: F) -> Over<Self, F>
     where
         E: ?Sized,
         F: Fn(&Self, &E) -> V,

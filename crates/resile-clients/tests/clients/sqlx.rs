@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::{fmt, io};
 
-use resile_clients::resile::Health;
+use resile_clients::Classifier;
+use resile_clients::resile::classify::Over;
+use resile_clients::resile::{Classify, Health, Verdict};
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 
@@ -138,4 +140,29 @@ fn each_variant_has_a_verdict() {
         let kind = kind.split(|it: char| !it.is_alphanumeric()).next().unwrap();
         assert_eq!(word(&error), kind);
     }
+}
+
+enum CallError {
+    Sql(Error),
+    NoToken,
+}
+
+type Map = fn(&Classifier, &CallError) -> Option<Verdict>;
+
+const BOOKING: Over<Classifier, Map> = Classifier::non_idempotent().over(ask as Map);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "`over` passes the classifier so")]
+fn ask(clients: &Classifier, error: &CallError) -> Option<Verdict> {
+    match error {
+        CallError::Sql(error) => clients.verdict(error),
+        CallError::NoToken => None,
+    }
+}
+
+#[test]
+fn over_keeps_the_word_of_the_code() {
+    let word = |error| BOOKING.error_type(&error).map(Cow::into_owned);
+    assert_eq!(word(CallError::Sql(foreign("5"))).as_deref(), Some("5"));
+    assert_eq!(word(CallError::Sql(Error::PoolTimedOut)).as_deref(), Some("PoolTimedOut"));
+    assert_eq!(word(CallError::NoToken), None);
 }
