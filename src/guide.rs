@@ -125,7 +125,7 @@ chapter! {
 chapter! {
     ends ["http"] [
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
-        "crate::http::Classifier::assume_idempotent"
+        "crate::http::Classifier::assume_idempotent" "crate::GaveUp::cut"
     ]
     include_str!("../docs/guide/ends.md")
 }
