@@ -59,7 +59,9 @@ chapter! {
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
         "crate::GaveUp::verdict" "crate::http::Classifier::non_idempotent"
         "crate::classify::ClassifyExt::cut_is" "crate::Classify#cut-attempts" "crate::hedge()"
-        "crate::Classify" "crate::Classify::place" "crate::classify::Over::new" "crate::classify::Over::with_place"
+        "crate::Classify" "crate::Classify::place" "crate::classify::Over::new"
+        "crate::classify::Over::with_place" "crate::Classify::error_type"
+        "crate::classify::note_error_type"
         "crate::Verdict::on_cut" "crate::http::headers"
         "crate::io" "crate::io::never_sent" "crate::io::Classifier::verdict"
         "crate::RetryPolicy::contention" "crate::http::Failure::not_understood"
@@ -126,7 +128,8 @@ chapter! {
 chapter! {
     ends ["http"] [
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
-        "crate::ResilienceExt::before_sending" "crate::http::Classifier::assume_idempotent"
+        "crate::ResilienceExt::before_sending" "crate::GaveUp::cut"
+        "crate::http::Classifier::assume_idempotent"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -4,8 +4,10 @@
 
 pub(crate) mod classify;
 mod over;
+mod word;
 
 pub use self::classify::{Always, ClassifyExt, CutIs, Opinion};
 pub(crate) use self::classify::{CUT, Classify};
 pub use self::over::Over;
+pub use self::word::note_error_type;
 pub use crate::verdict::Cut;

@@ -5,7 +5,7 @@ use ::http::{Method, Response, StatusCode, response::Parts};
 
 use super::failure::Outcome;
 use super::{Failure, StatusError};
-use crate::classify::{Classify, Opinion, Over};
+use crate::classify::{Classify, Opinion, Over, note_error_type};
 use crate::verdict::{Cut, Health, Verdict};
 
 #[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
@@ -151,7 +151,12 @@ impl Classifier {
     }
 
     /// Returns the verdict on an answer with `status` and a `Retry-After` of `after`.
-    pub const fn verdict(&self, status: StatusCode, after: Option<Duration>) -> Verdict {
+    pub fn verdict(&self, status: StatusCode, after: Option<Duration>) -> Verdict {
+        note_error_type(|| Some(Cow::Borrowed(status.as_str())));
+        self.answered(status, after)
+    }
+
+    const fn answered(self, status: StatusCode, after: Option<Duration>) -> Verdict {
         let verdict = match status.as_u16() {
             429 => Verdict::throttled(),
             403 if after.is_some() => Verdict::throttled(),
@@ -201,8 +206,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
-    /// classifier knows, and asks it. The opinion on cut attempts and the [place](Self::with_place) remain
-    /// those of this classifier, but the word of `error.type` does not: see [`Over`].
+    /// classifier knows, and asks it. The opinion on cut attempts, the [place](Self::with_place) and the
+    /// word of `error.type` remain those of this classifier.
     ///
     /// An operation with the error [`Failure`] needs no such classifier.
     ///
@@ -245,9 +250,10 @@ impl Classifier {
 
     /// Returns the verdict on the end of a request.
     pub(super) fn judge(self, outcome: Outcome) -> Verdict {
+        note_error_type(|| Some(outcome.error_type()));
         let final_but_healthy = Verdict::fatal().with_health(Health::Healthy);
         let verdict = match outcome {
-            Outcome::Refused(refused) => self.verdict(refused.status(), refused.retry_after()),
+            Outcome::Refused(refused) => self.answered(refused.status(), refused.retry_after()),
             Outcome::NotSent => self.not_sent(),
             Outcome::Unanswered | Outcome::Incomplete => self.unanswered(),
             Outcome::Cut | Outcome::CutBody => self.unanswered().on_cut(),

@@ -4,7 +4,7 @@ use std::io;
 
 use super::chain::{error_type, never_sent, told};
 use super::told::Told;
-use crate::classify::{Classify, Opinion, Over};
+use crate::classify::{Classify, Opinion, Over, note_error_type};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// A classifier of [`std::io::Error`] by its kind, its sources and the idempotency of the request.
@@ -60,6 +60,7 @@ impl Classifier {
     /// Without one there is no opinion. A request that surely [was never sent](never_sent) gets its
     /// reservation of a quota [back](Verdict::not_sent).
     pub fn verdict(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
+        note_error_type(|| error_type(error).map(Cow::Borrowed));
         let verdict = match told(error)? {
             Told::Refused | Told::Lost | Told::Missing => Verdict::transient(),
             Told::Silent => Verdict::transient().on_cut(),
@@ -83,8 +84,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
-    /// classifier knows, and asks it. The opinion on cut attempts remains that of this classifier, but
-    /// the word of `error.type` does not: see [`Over`].
+    /// classifier knows, and asks it. The opinion on cut attempts and the word of `error.type` remain
+    /// those of this classifier.
     ///
     /// # Examples
     ///

@@ -9,8 +9,8 @@ use super::{Event, Observe};
 /// | level | event |
 /// |---|---|
 /// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
-/// | INFO | a retry after a collision or another error of a healthy upstream; the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -265,12 +265,13 @@ mod write {
             EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
                 Level::DEBUG
             }
-            // A collision with another caller, such as on a row or on a version.
+            // A collision with another caller, such as on a row or on a version. A busy row has hundreds in a
+            // second, and nearly all of their calls succeed.
             EventKind::Waiting { failure, .. }
                 if failure.health() == Health::Healthy
                     && event.call.is_some_and(|call| call.kind != CallKind::Fallback) =>
             {
-                Level::INFO
+                Level::DEBUG
             }
             EventKind::Waiting { .. }
             | EventKind::Limiting { .. }

@@ -46,8 +46,8 @@ impl RetryPolicy {
     /// | 50 | 13.7 % | 155 |
     /// | 100 | 24.9 % | 310 |
     ///
-    /// Longer transactions need more. So with many writers set the attempts high and let the total timeout
-    /// be the limit. The unluckiest transaction still waits until the load ends, because those that have
+    /// Longer transactions need more. So with many writers set `with_attempts(u32::MAX)` and let the total
+    /// timeout be the limit. The unluckiest transaction still waits until the load ends, because those that have
     /// just begun have shorter delays. If the load never ends, let the writers wait for one another instead,
     /// as an `UPDATE` under `READ COMMITTED` does.
     ///

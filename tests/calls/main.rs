@@ -44,6 +44,7 @@ mod night;
 mod observe;
 mod observer_panics;
 mod opening;
+mod over;
 mod reproducible;
 mod retry;
 mod retry_policy_config;

@@ -203,8 +203,8 @@ fn a_field_in_milliseconds_is_rounded() {
     assert_eq!((&*seen[0].1["hint_ms"], &*seen[1].1["retry_after_ms"]), ("3000", "3000"));
 }
 
-/// Many callers collide on one row. The upstream is healthy, so each collision is at INFO, but a call that
-/// gives up is at WARN.
+/// Many callers collide on one row. The upstream is healthy, so each collision is at DEBUG, but a call
+/// that gives up is at WARN.
 #[test]
 fn a_retry_on_a_healthy_upstream_is_no_warning() {
     let collision = |_: &Down| Verdict::transient().with_health(Health::Healthy);
@@ -215,7 +215,7 @@ fn a_retry_on_a_healthy_upstream_is_no_warning() {
     assert_eq!(
         seen.iter().map(line).collect::<Vec<_>>(),
         [
-            (Level::INFO, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
+            (Level::DEBUG, "feed: attempt 1 of 2 failed, retrying within 1ms: down, 1".to_owned()),
             warn("feed: gave up after 2 of 2 attempts: down, 2"),
         ]
     );

@@ -131,13 +131,13 @@ impl Classifier {
     }
 
     /// Returns the verdict on a request that may have reached the server but has no answer.
-    pub fn unanswered(&self) -> Verdict {
+    pub const fn unanswered(&self) -> Verdict {
         if_idempotent(Failing).verdict(self.idempotency)
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
-    /// asks this classifier. The opinion on cut attempts and the [place](Self::with_place) remain those of
-    /// this classifier, but the word of `error.type` does not: see [`Over`].
+    /// asks this classifier. The opinion on cut attempts, the [place](Self::with_place) and the word of
+    /// `error.type` remain those of this classifier.
     ///
     /// # Examples
     ///
@@ -162,7 +162,7 @@ impl Classifier {
     /// # assert!(booking.classify(&CallError::Rpc(Status::unavailable(""))).is_some());
     /// # assert!(booking.classify(&CallError::NoToken).is_none());
     /// ```
-    pub fn over<E, F, V>(self, map: F) -> Over<Self, F>
+    pub const fn over<E, F, V>(self, map: F) -> Over<Self, F>
     where
         E: ?Sized,
         F: Fn(&Self, &E) -> V,
@@ -185,6 +185,7 @@ macro_rules! classifies {
     ([$($parameters:tt)*] $type:ty => $error:path, $word:path) => {
         impl<$($parameters)*> resile::Classify<$type> for crate::Classifier {
             fn classify(&self, error: &$type) -> Option<resile::Verdict> {
+                resile::classify::note_error_type(|| $word(error));
                 $error(error, self.idempotency)
             }
 

@@ -4,6 +4,11 @@
 //! type of the error does, but a driver has it. So each driver is a feature: `sqlx-0_9-postgres` and
 //! `sqlx-0_9-mysql`. A program that uses `sqlx` has its driver already. SQLite needs no feature, because
 //! its codes have at most four digits and an SQLSTATE has five characters.
+//!
+//! Without the feature an SQLSTATE has the verdict of [`postgres::sqlstate`](crate::postgres::sqlstate). But a
+//! request that is not idempotent is sent again only after 40001, which is a rollback in each database, and
+//! after a code of PostgreSQL alone such as 40P01. MariaDB needs its feature, because most of its errors have
+//! the SQLSTATE `HY000`, which has no verdict.
 
 use std::borrow::Cow;
 
@@ -15,13 +20,13 @@ use resile::io::{Classifier, error_type};
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, never};
-use crate::{Idempotency, sqlite};
+use crate::{Idempotency, postgres, sqlite};
 
 /// Returns the verdict on an error of the client `sqlx`.
 ///
 /// | error | again |
 /// |---|---|
-/// | `Database` | as the code of the database says. `None` without the feature of its driver, and for an unknown code |
+/// | `Database` | as the code of the database says. `None` for an unknown code. Without the feature of its driver as the [SQLSTATE](self) says |
 /// | `Io` | as `resile::io` says: a refused connection is again, and a lost one may have committed |
 /// | `Tls` | the connection was not made, so again if a repetition can help |
 /// | `PoolTimedOut` | again: nothing was sent. The health is unknown, because the pool may be used up or the server may be gone |
@@ -90,9 +95,24 @@ fn database(error: &dyn DatabaseError, idempotency: Idempotency) -> Option<Verdi
     if let Some(error) = error.try_downcast_ref::<::sqlx::mysql::MySqlDatabaseError>() {
         return crate::mysql::error(error.number(), error.message(), idempotency);
     }
-    // An SQLSTATE has five characters, so this is a result code of SQLite.
-    let code = error.code().filter(|code| code.len() < 5)?;
-    sqlite::code(code.parse().ok()?, idempotency)
+    let code = error.code()?;
+    match code.len() {
+        5 => sqlstate(&code, idempotency),
+        ..5 => sqlite::code(code.parse().ok()?, idempotency),
+        _ => None,
+    }
+}
+
+/// Returns the verdict on an SQLSTATE of a driver that is not known.
+fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
+    let verdict = postgres::sqlstate(code, idempotency)?;
+    // By the standard 40001 is a rollback. No other database has codes such as 40P01.
+    let is_sure = code == "40001" || code.as_bytes().get(2) == Some(&b'P');
+    Some(if is_sure || idempotency == Idempotency::Idempotent {
+        verdict
+    } else {
+        verdict.not_again()
+    })
 }
 
 classifies!(Error => error, word);

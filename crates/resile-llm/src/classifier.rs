@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::known::Known;
 use crate::report;
-use resile::classify::{Cut, Opinion, Over};
+use resile::classify::{Cut, Opinion, Over, note_error_type};
 use resile::{Classify, Verdict};
 
 /// Classifies errors that are a [`Failure`] or have a known error among their sources.
@@ -124,8 +124,8 @@ impl Classifier {
 
     /// Makes a classifier for an error type of your own, such as that of an SDK. `map` finds the
     /// failure in the error, and asks this classifier. A closure alone has no opinion on cut
-    /// attempts, so it does not repeat them. This classifier repeats them. The word of `error.type`
-    /// is not that of the failure: see [`Over`].
+    /// attempts, so it does not repeat them. This classifier repeats them. The word of `error.type` is that
+    /// of the failure.
     ///
     /// # Examples
     ///
@@ -158,6 +158,7 @@ impl Classifier {
 
     /// Returns the verdict on a failure.
     pub fn verdict(&self, failure: &Failure) -> Verdict {
+        note_error_type(|| Some(Cow::Borrowed(failure.kind().as_str())));
         let verdict = failure.verdict();
         match self.overload_floor {
             Some(floor)
@@ -177,7 +178,10 @@ impl Classifier {
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let verdict = |known| match known {
             Known::Failure(failure) => self.verdict(failure),
-            Known::Elapsed(_) => CUT.on_cut(),
+            Known::Elapsed(_) => {
+                note_error_type(|| Some(Cow::Borrowed(Kind::Timeout.as_str())));
+                CUT.on_cut()
+            }
             Known::Transport(found) => self.verdict(&Failure::found_in(error, found)),
         };
         let in_words = || report::find_in_words(error).map(|failure| self.verdict(&failure));

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::{fmt, io};
 
-use resile_clients::resile::Health;
+use resile_clients::Classifier;
+use resile_clients::resile::classify::Over;
+use resile_clients::resile::{Classify, Health, Verdict};
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 
@@ -67,10 +69,34 @@ fn each_code_of_sqlite_has_the_verdict_of_its_row() {
     }
 }
 
-/// Two databases share an SQLSTATE, and 40001 of MySQL is not that of PostgreSQL.
+/// Without the feature of its driver 40001 is a rollback all the same, and other databases have no codes such
+/// as 40P01. They may share the others with PostgreSQL, so a request that is not idempotent ends there.
 #[test]
-fn a_code_of_an_unknown_database_has_no_verdict() {
-    for code in ["40001", "00005", "12345", "HY000", "", "0", "-1", "99999999999", "BUSY", "5 "] {
+fn an_sqlstate_of_an_unknown_database_has_a_verdict() {
+    let passes = |booking| Some((true, booking, Health::Healthy, false));
+    assert_eq!(seen(&foreign("40001")), passes(true));
+    assert_eq!(classified(&foreign("40001")), passes(true));
+    assert_eq!(word(&foreign("40001")), "40001");
+    assert_eq!(seen(&foreign("72000")), passes(false));
+    assert_eq!(seen(&foreign("08001")), Some((true, false, Health::Failing, false)));
+    assert_eq!(seen(&foreign("23000")), Some((false, false, Health::Healthy, false)));
+    for row in rows().into_iter().filter(|row| row.family == "postgres") {
+        let Some((safe, booking, health, own)) = seen(&foreign(row.code)) else {
+            assert!(row.code.ends_with('*') || row.code.len() != 5, "{}", row.code);
+            continue;
+        };
+        let is_own = row.code == "40001" || row.code.as_bytes()[2] == b'P';
+        let says = (safe, if is_own { booking } else { row.says.1 }, health, own);
+        assert_eq!(says, row.says, "{}", row.code);
+        assert!(is_own || !booking, "{}", row.code);
+    }
+}
+
+#[test]
+fn an_unknown_code_of_an_unknown_database_has_no_verdict() {
+    for code in
+        ["00005", "12345", "HY000", "\u{e4}\u{e4}P", "", "0", "-1", "99999999999", "BUSY", "5 "]
+    {
         assert_eq!(seen(&foreign(code)), None, "{code:?}");
     }
     assert_eq!(seen(&Foreign(None).into()), None);
@@ -138,4 +164,29 @@ fn each_variant_has_a_verdict() {
         let kind = kind.split(|it: char| !it.is_alphanumeric()).next().unwrap();
         assert_eq!(word(&error), kind);
     }
+}
+
+enum CallError {
+    Sql(Error),
+    NoToken,
+}
+
+type Map = fn(&Classifier, &CallError) -> Option<Verdict>;
+
+const BOOKING: Over<Classifier, Map> = Classifier::non_idempotent().over(ask as Map);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "`over` passes the classifier so")]
+fn ask(clients: &Classifier, error: &CallError) -> Option<Verdict> {
+    match error {
+        CallError::Sql(error) => clients.verdict(error),
+        CallError::NoToken => None,
+    }
+}
+
+#[test]
+fn over_keeps_the_word_of_the_code() {
+    let word = |error| BOOKING.error_type(&error).map(Cow::into_owned);
+    assert_eq!(word(CallError::Sql(foreign("5"))).as_deref(), Some("5"));
+    assert_eq!(word(CallError::Sql(Error::PoolTimedOut)).as_deref(), Some("PoolTimedOut"));
+    assert_eq!(word(CallError::NoToken), None);
 }

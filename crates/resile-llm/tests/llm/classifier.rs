@@ -23,6 +23,25 @@ const SECOND: Duration = Duration::from_secs(1);
 assert_impl_all!(Failure: Clone, std::error::Error, Eq);
 assert_impl_all!(Reply<'static>: Copy, Eq);
 
+/// The classifier around another type has the word of the failure that its closure asked about.
+#[tokio::test(start_paused = true)]
+async fn over_keeps_the_word_of_the_failure() {
+    let refused = Failure::from_text(401, "Incorrect API key provided");
+    let by_verdict = Classifier::new().over(|llm, _: &u8| llm.verdict(&refused));
+    assert_eq!(by_verdict.error_type(&0).as_deref(), Some("auth"));
+    let by_type = Classifier::new().over(|llm, error: &(Failure,)| llm.classify(&error.0));
+    assert_eq!(by_type.error_type(&(refused.clone(),)).as_deref(), Some("auth"));
+    let elapsed = elapsed().await;
+    let late = Classifier::new().over(|llm, _: &u8| llm.classify_dyn(&elapsed));
+    assert_eq!(late.error_type(&0).as_deref(), Some("timeout"));
+    let down = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let word = Classifier::new().error_type(&down).unwrap();
+    let lost = Classifier::new().over(|llm, _: &u8| llm.classify_dyn(&down));
+    assert_eq!(lost.error_type(&0), Some(word));
+    let none = Classifier::new().over(|_, _: &u8| None);
+    assert_eq!(none.error_type(&0), None);
+}
+
 #[test]
 fn the_classifier_names_the_types_of_errors() {
     let by_kind = Classifier::new();

@@ -23,7 +23,7 @@ pub(crate) fn classify(clients: &Classifier, failed: &Failed) -> Option<Verdict>
 /// Sells a piece of an item. The sale has no key.
 pub(crate) async fn sell(shop: &PgPool, item: i32) -> Result<(), GaveUp<Failed>> {
     let policy = RetryPolicy::contention()
-        .with_attempts(1000) // the total timeout is the limit
+        .with_attempts(u32::MAX) // the total timeout is the limit
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
         .with_classifier(Classifier::non_idempotent().over(classify));
