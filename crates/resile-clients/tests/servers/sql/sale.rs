@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
 use resile_clients::Classifier;
-use sqlx::postgres::PgPool;
+use sqlx::Transaction;
+use sqlx::postgres::{PgPool, Postgres};
 
 static SHOP: Upstream = Upstream::new("shop");
 
@@ -31,9 +32,16 @@ pub(crate) async fn sell(shop: &PgPool, item: i32) -> Result<(), GaveUp<Failed>>
 }
 
 async fn attempt(shop: &PgPool, item: i32) -> Result<(), Failed> {
-    let begin = shop.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE");
-    let mut transaction = begin.await.map_err(Failed::Before)?;
-    let take = sqlx::query("UPDATE stock SET pieces = pieces - 1 WHERE item = $1").bind(item);
-    take.execute(&mut *transaction).await.map_err(Failed::Before)?;
+    // An attempt that is cut here is not in doubt.
+    let taken = take(shop, item).before_sending().await;
+    let transaction = taken.map_err(Failed::Before)?;
     transaction.commit().await.map_err(Failed::Commit)
+}
+
+/// Does everything before `COMMIT`. If it is dropped, it is rolled back.
+async fn take(shop: &PgPool, item: i32) -> sqlx::Result<Transaction<'static, Postgres>> {
+    let mut transaction = shop.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await?;
+    let take = sqlx::query("UPDATE stock SET pieces = pieces - 1 WHERE item = $1").bind(item);
+    take.execute(&mut *transaction).await?;
+    Ok(transaction)
 }

@@ -97,6 +97,27 @@ async fn a_session_that_is_ended_at_the_commit_is_in_doubt() {
     .await;
 }
 
+/// The row is locked until the total timeout is over, and its last wait is cut.
+#[tokio::test]
+async fn a_cut_before_the_commit_is_not_in_doubt() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        let mut other = Admin::new(&server).await;
+        other.run("BEGIN; UPDATE stock SET pieces = pieces WHERE item = 1").await;
+        let shop = open(options(&server));
+        let gave_up = sell(&shop, 1).await.unwrap_err();
+        assert_eq!(gave_up.reason(), StopReason::Deadline, "{gave_up:#}");
+        // The timeout may end between two attempts too.
+        let words = gave_up.to_string();
+        assert_eq!(words.contains("nothing was sent"), gave_up.cut().is_some(), "{words}");
+        assert!(!gave_up.is_in_doubt(), "{gave_up:#}");
+        other.run("ROLLBACK").await;
+        shop.close().await;
+        assert_eq!(admin.one(PIECES).await, 1000);
+    })
+    .await;
+}
+
 /// Each task collides with all others.
 #[tokio::test]
 async fn twenty_tasks_sell_the_same_item() {
