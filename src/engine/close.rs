@@ -147,7 +147,7 @@ where
     #[cold]
     pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
         let cut = Cut::Deadline;
-        let verdict = self.classified_cut(cut).as_fact();
+        let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         let allotted = self.allotted();
         self.close_with(Ending { cut: Some(cut), allotted, ..ending })

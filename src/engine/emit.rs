@@ -107,17 +107,28 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
     let in_flight = InFlight { place: place.as_deref(), ..in_flight };
     let in_flight = Some(&in_flight);
     // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
-    let Some(last) = last.filter(|_| cut.is_none()) else {
+    let Some(failed) = last.filter(|_| cut.is_none()) else {
         let error_type = cut.as_ref().map(Cut::as_str);
-        return tell(AttemptFailure { error_type, cut, in_flight, verdict, ..Default::default() });
+        let failure = AttemptFailure { error_type, cut, verdict, ..Default::default() };
+        return match (last, in_flight) {
+            (Some(last), Some(in_flight)) if cut.is_some() => {
+                X::Describe::with(last, |earlier, _| {
+                    tell(AttemptFailure {
+                        in_flight: Some(&InFlight { earlier, ..*in_flight }),
+                        ..failure
+                    });
+                })
+            }
+            _ => tell(AttemptFailure { in_flight, ..failure }),
+        };
     };
-    let named = classifier.error_type(last);
-    let inner = within::ask(|| X::Describe::value(last));
+    let named = classifier.error_type(failed);
+    let inner = within::ask(|| X::Describe::value(failed));
     let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
     let is_cancelled = inner.as_ref().is_some_and(|inner| inner.is_cancelled);
     let inner = inner.as_ref().map(|inner| &*inner.error_type);
     let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
-    X::Describe::with(last, |error, source| {
+    X::Describe::with(failed, |error, source| {
         tell(AttemptFailure {
             error,
             source,

@@ -72,7 +72,11 @@ impl<E> GaveUp<E> {
             (None, None, Some(too_long)) => write!(f, ", {too_long}"),
             _ if reason.is_evident(self.cut()) => Ok(()),
             _ if reason == StopReason::Fatal && within::is_passed_on() => Ok(()),
-            _ => write!(f, ", {}", reason.in_words(self.verdict(), self.cut())),
+            _ => {
+                // A flat error has the reason of the alternative.
+                let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
+                write!(f, ", {}", reason.in_words(is_fallback, self.verdict(), self.cut()))
+            }
         }
     }
 

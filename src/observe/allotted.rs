@@ -24,6 +24,8 @@ pub(crate) struct InFlight<'a> {
     pub(crate) is_dropped: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
+    /// The error of an earlier attempt, if this one was cut.
+    pub(crate) earlier: Option<&'a dyn fmt::Display>,
 }
 
 /// Writes that an attempt was cut, with the place of its request and with the time that it had.

@@ -110,7 +110,7 @@ impl Event<'_> {
         write!(f, "gave up after {attempts}{of} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
-        let words = reason.in_words(failure.verdict, failure.cut);
+        let words = reason.in_words(is_fallback, failure.verdict, failure.cut);
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,
             (None, Some(no_room), _) => write!(f, ", {no_room}")?,
@@ -149,9 +149,13 @@ impl Event<'_> {
         let is_new = |after: &Duration| !is_final && !is_told && printed != Some(*after);
         match retry_after.filter(is_new) {
             Some(after) if reason.is_floor(failure.verdict, after) => {
-                write!(f, ", wait at least {after:.1?} before the next call")
+                write!(f, ", wait at least {after:.1?} before the next call")?;
             }
-            Some(after) => write!(f, ", try again in {after:.1?}"),
+            Some(after) => write!(f, ", try again in {after:.1?}")?,
+            None => {}
+        }
+        match failure.in_flight.and_then(|in_flight| in_flight.earlier) {
+            Some(earlier) => write!(f, ", after an earlier error: {}", OneLine(earlier)),
             None => Ok(()),
         }
     }

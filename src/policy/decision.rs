@@ -144,9 +144,15 @@ impl StopReason {
     }
 
     /// Returns the reason in words. A call that ends as unclassified has a verdict if the verdict is
-    /// a default for a cut attempt.
-    pub(crate) fn in_words(self, verdict: Option<Verdict>, cut: Option<Cut>) -> &'static str {
+    /// a default for a cut attempt. A final error of a fallback is final for its alternatives only.
+    pub(crate) fn in_words(
+        self,
+        is_fallback: bool,
+        verdict: Option<Verdict>,
+        cut: Option<Cut>,
+    ) -> &'static str {
         match self {
+            Self::Fatal if is_fallback => "no other alternative is tried",
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_wanted()) => NOT_WANTED,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_repeatable()) => {
@@ -174,6 +180,6 @@ impl StopReason {
 
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.in_words(None, None))
+        f.write_str(self.in_words(false, None, None))
     }
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt, stream};
 use proptest::prelude::*;
 use resile::classify::Cut;
+use resile::observe::{Event, EventKind};
 use resile::stream::Resumption;
 use resile::{
-    Attempt, Backoff, Breaker, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry_stream,
+    Attempt, Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream,
+    retry_stream,
 };
 use tokio::time::{Instant, sleep};
 
@@ -47,11 +49,19 @@ where
 async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     let open = |_: Attempt| ticks(SECOND, SECOND);
     let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(SECOND * 10 + SECOND / 2);
-    let (items, gave_up, took) = end(call).await;
+    let health = std::cell::Cell::new(None);
+    let note = |event: &Event<'_>| {
+        if let EventKind::GaveUp { failure, .. } = event.kind {
+            health.set(Some(failure.health()));
+        }
+    };
+    let feed = Upstream::new("feed");
+    let (items, gave_up, took) = end(call.on(feed.observed_by(&note))).await;
+    assert_eq!(health.get(), Some(Health::Unknown), "the upstream is not blamed");
     let gave_up = gave_up.unwrap();
     assert_eq!((items, took), (9, SECOND * 10 + SECOND / 2));
     assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Partial, Some(Cut::Deadline)));
-    let words = "gave up after 1 attempt in 10.5s, part of the answer was already delivered \
+    let words = "feed: gave up after 1 attempt in 10.5s, part of the answer was already delivered \
                  (last failure: did not finish before the deadline of the call after 10.5s)";
     assert_eq!(gave_up.to_string(), words);
 }

@@ -141,6 +141,22 @@ fn an_alternative_that_is_passed_on_says_nothing_of_a_repetition() {
     assert!(lines[1].1.contains(last) && error.contains(last), "{lines:?} {error}");
 }
 
+/// The classifier of the fallback ends it after its first alternative.
+#[test]
+fn a_fallback_that_tries_no_other_alternative_says_so() {
+    capture();
+    let timer = ManualTimer::new();
+    let answers = Upstream::new("answers").with_timer(&timer);
+    let one = |_: resile::fallback::Alternative<'_, u32>| async { Err::<(), _>("no such user") };
+    let policy = FallbackPolicy::new().with_classifier(|_: &&str| Verdict::fatal());
+    let gave_up = drive(fallback(&[1, 2], one, policy, Never).on(&answers), &timer).unwrap_err();
+    let words = "answers: gave up after 1 alternative, no other alternative is tried";
+    assert_eq!(gave_up.to_string(), words);
+    let line =
+        "answers: gave up after 1 of 2 alternatives, no other alternative is tried: no such user";
+    assert_eq!(messages(), [(Level::DEBUG, line.to_owned())]);
+}
+
 /// The last alternative was cancelled by a token of its own.
 #[test]
 fn a_cancelled_alternative_is_not_a_warning() {

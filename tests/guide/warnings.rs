@@ -78,6 +78,12 @@ fn then(verdict: Option<Verdict>) -> FirstOnly {
     FirstOnly(std::cell::Cell::new(false), verdict)
 }
 
+/// Returns a classifier that passes the first error on and not the second one.
+fn then_ends() -> impl Fn(&&'static str) -> Verdict {
+    let seen = std::cell::Cell::new(false);
+    move |_| if seen.replace(true) { Verdict::fatal() } else { Verdict::transient() }
+}
+
 async fn ends_of_calls() {
     fails(TWICE).await;
     fails(TWICE.with_backoff(Backoff::none())).await;
@@ -110,6 +116,8 @@ async fn ends_of_calls() {
     hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();
     let none = |_: resile::fallback::Alternative<'_, u8>| ready(Err::<(), _>("down"));
     fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let ends = FallbackPolicy::new().with_classifier(then_ends());
+    fallback(&[1, 2, 3], none, ends, Never).on(&feed()).await.unwrap_err();
 
     let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
     let call = retry_stream(open, TWICE, Never).on("feed");
