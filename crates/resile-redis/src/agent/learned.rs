@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile::quota::{Dimension, Learning, Rate, Told};
 use resile::time::Timer;
 use resile::upstream::Resource;
 
+use super::apart::Apart;
 use super::step::Agent;
 use crate::keys;
 use crate::lease::Lease;
@@ -27,6 +29,8 @@ pub(super) struct Own {
     used: Option<(Duration, f64)>,
     /// A change that the fleet does not know, in units a second: its exchange had no answer.
     pending: f64,
+    /// What the process has learned since it shared this limit last.
+    apart: Option<Apart>,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,
     told: Told,
@@ -42,6 +46,7 @@ impl Own {
             share: 1.0,
             used: None,
             pending: 0.0,
+            apart: None,
             told_base: f64::INFINITY,
             told: Told::WHOLE,
         }
@@ -49,6 +54,29 @@ impl Own {
 
     fn per_second(&self) -> f64 {
         per_second(&self.rate)
+    }
+
+    /// Returns the change for the fleet, as a share of the limit of this member. `change` is what its calls
+    /// have taught in a state in which it uses the `part` of the limit without the store.
+    fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
+        let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
+        if change != 0.0 && matches!(state, State::Joining | State::Safe) {
+            let _ = self.apart.get_or_insert(Apart::new(used));
+        }
+        match &mut self.apart {
+            Some(apart) if state != State::Shared => {
+                apart.learn(change, part);
+                0.0
+            }
+            Some(apart) => {
+                let lesson = apart.lesson(used, members);
+                self.apart = None;
+                lesson + change
+            }
+            // All members grow at the same time, but each refusal is seen by one of them.
+            None if change > 0.0 => change / members,
+            None => change,
+        }
     }
 
     /// Returns the scale of what all members use.
@@ -65,14 +93,17 @@ fn per_second(rate: &Rate) -> f64 {
 impl<M: Timer> Agent<'_, M> {
     /// Returns what this member has learned since the last call.
     pub(super) fn reports(&mut self, now: Duration) -> Vec<Report> {
-        let members = f64::from(self.divisor().max(1));
+        let members = self.divisor().max(1);
+        let part = self.plan.fail_mode.share(members);
+        let members = f64::from(members);
         let learns = self.learns();
-        let shared = self.shared;
+        let (shared, leases) = (self.shared, &self.leases);
         let report = |own: &mut Own| {
             let learned = shared.learned(own.dimension).unwrap_or_default();
-            // All members grow at the same time, but each refusal is seen by one of them.
-            let change =
-                if learned.change > 0.0 { learned.change / members } else { learned.change };
+            let resource = Resource::Quota(own.dimension);
+            let lease = leases.iter().find(|(lease, _)| lease.resource == resource);
+            let state = lease.map_or(State::Shared, |(lease, _)| lease.mode.state());
+            let change = own.lesson(learned.change, state, part, members);
             let limit = own.per_second();
             let pending = std::mem::take(&mut own.pending);
             Report {
