@@ -112,6 +112,7 @@ where
         let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
+        let mut most = None;
         if !X::ALONE {
             let now = self.engine.now();
             let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
@@ -119,10 +120,13 @@ where
                 &|tell| tell_failure::<E, X>(last, classifier, Some(cut), Some(verdict), tell);
             for slot in slots {
                 self.engine.guard.note_too_late(slot, self.engine.started, now);
-                self.engine.report_deadline(slot, verdict, now, enough, failure);
+                let had = self.engine.report_deadline(slot, verdict, now, enough, failure);
+                most = most.max(had);
             }
         }
-        self.close_with(Ending { cut: Some(cut), ..Ending::new(reason, Some(verdict)) })
+        let is_unreported = most.is_some_and(|had| had < enough);
+        let ending = Ending::new(reason, Some(verdict));
+        self.close_with(Ending { cut: Some(cut), is_unreported, ..ending })
     }
 
     /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
@@ -138,7 +142,7 @@ where
 
     /// Releases everything that the call holds, reports its close and builds the error.
     pub(super) fn close_with(&mut self, ending: Ending) -> GaveUp<E> {
-        let Ending { reason, verdict, cut, .. } = ending;
+        let Ending { reason, verdict, cut, is_unreported, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
         let unknown = (is_unknown && self.attempts() > 0)
@@ -175,7 +179,9 @@ where
             let classifier = self.policy.rules().classifier();
             let named = self.last.as_ref().and_then(|last| classifier.error_type(last));
             word = named.map(|named| named.into_owned().into());
-            self.emit_with_failure(cut, verdict, &|failure| EventKind::GaveUp {
+            let unreported = |verdict: Verdict| verdict.with_health(Health::Unknown);
+            let shown = if is_unreported { verdict.map(unreported) } else { verdict };
+            self.emit_with_failure(cut, shown, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
                 elapsed,
@@ -195,7 +201,8 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds.
+    /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds. Returns the
+    /// time for which it ran if that is known.
     #[cold]
     fn report_deadline(
         &mut self,
@@ -204,10 +211,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         now: u64,
         enough: u64,
         failure: TellFailure<'_>,
-    ) {
-        if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
+    ) -> Option<u64> {
+        let had = now.saturating_sub(self.guard.began(slot)?);
+        if had >= enough {
             self.guard.report(slot, Some(verdict), Some(now), true, Some(failure));
         }
+        Some(had)
     }
 
     /// Releases everything that the call holds. Returns the facts about its close, apart from those
