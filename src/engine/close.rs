@@ -11,7 +11,7 @@ use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{AttemptFailure, EventKind, HeldBy, TooLong};
-use crate::policy::{Rules, StopReason};
+use crate::policy::{LACKS_LEASE, Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -238,6 +238,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,
+            words: (reason == StopReason::Budget && self.guard.lacks_lease())
+                .then_some(LACKS_LEASE),
             verdict: None,
             is_floor: false,
             cut,

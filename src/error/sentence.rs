@@ -71,7 +71,10 @@ impl<E> GaveUp<E> {
             (None, None, Some(too_long)) => write!(f, ", {too_long}"),
             _ if reason.is_evident(self.cut()) => Ok(()),
             _ if reason == StopReason::Fatal && within::is_passed_on() => Ok(()),
-            _ => write!(f, ", {}", reason.in_words(self.verdict(), self.cut())),
+            _ => {
+                let words = || reason.in_words(self.verdict(), self.cut());
+                write!(f, ", {}", facts.words.unwrap_or_else(words))
+            }
         }
     }
 

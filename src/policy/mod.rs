@@ -14,4 +14,4 @@ pub use as_policy::AsPolicy;
 pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
-pub(crate) use decision::{IN_DOUBT, NOT_WANTED, StopReason};
+pub(crate) use decision::{IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason};
