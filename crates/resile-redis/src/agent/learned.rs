@@ -89,6 +89,14 @@ fn per_second(rate: &Rate) -> f64 {
     f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9)
 }
 
+/// Returns a limit in units a second with three digits or, from 1,000 on, all before the point.
+fn digits(limit: f64) -> String {
+    const STEPS: [f64; 7] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001];
+    let decimals = STEPS.iter().take_while(|step| limit < **step).count();
+    let text = format!("{limit:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
 /// The lessons of the members about the limits.
 impl<M: Timer> Agent<'_, M> {
     /// Returns what this member has learned since the last call.
@@ -151,22 +159,24 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have different limits of {noun}: this one {limit:.3} a \
-                     second, another one {base:.3}, and all use the lower one: give them the same"
+                    "fleet: the members have different limits of {noun}: this one {} a \
+                     second, another one {}, and all use the lower one: give them the same",
+                    digits(limit),
+                    digits(base)
                 );
             }
-            // The store asks one member to tell operators. It keeps the share that was told last, so
-            // the other members see the same change later.
+            // The store asks one member to tell operators, when what all of them bring is known. It keeps
+            // the share that was told last.
             let is_news = learns && known.is_news;
             let falls = own.told.falls_to(own.share);
             let ends = own.told.ends_at(own.share);
-            let used = known.used;
+            let (used, base) = (digits(known.used), digits(base));
             if is_news && own.share < 0.97 {
                 tracing::warn!(
                     target: "resile",
                     upstream,
                     "fleet: the members have learned that the limit of {noun} is lower, and use \
-                     {used:.3} of {base:.3} a second: correct the setting or its burst"
+                     {used} of {base} a second: correct the setting or its burst"
                 );
             } else if is_news {
                 tracing::info!(
@@ -178,8 +188,7 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::debug!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use {used:.3} of {base:.3} a second of {noun}, as another \
-                     one has told"
+                    "fleet: the members use {used} of {base} a second of {noun}, as one of them tells"
                 );
             }
         }
@@ -195,5 +204,18 @@ impl<M: Timer> Agent<'_, M> {
                 lease.scale = own.scale();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_three_digits() {
+        let limits =
+            [1_234.5, 100.0, 99.96, 44.788, 8.0, 2.5, 1.0 / 3.0, 1.0 / 60.0, 1.0 / 3_600.0];
+        let words = ["1234", "100", "100", "44.8", "8", "2.5", "0.333", "0.0167", "0.000278"];
+        assert_eq!(limits.map(digits), words);
     }
 }
