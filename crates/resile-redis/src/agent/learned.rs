@@ -15,6 +15,10 @@ use crate::scripts::{Known, Report};
 /// The time for which a member remembers what the fleet has learned.
 const MEMORY: Duration = Duration::from_secs(60);
 
+/// The time without a silence of the store after which all members have renewed their presence twice, and
+/// each knows all others.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// A limit of a member, and what operators were told of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
@@ -60,7 +64,7 @@ impl Own {
     /// have taught in a state in which it uses the `part` of the limit without the store.
     fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
         let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
-        if change != 0.0 && matches!(state, State::Joining | State::Safe) {
+        if change != 0.0 && !matches!(state, State::Shared | State::Coasting) {
             let _ = self.apart.get_or_insert(Apart::new(used));
         }
         match &mut self.apart {
@@ -105,12 +109,16 @@ impl<M: Timer> Agent<'_, M> {
         let part = self.plan.fail_mode.share(members);
         let members = f64::from(members);
         let learns = self.learns();
+        let is_settled = self.works_since.is_some_and(|since| now >= since + SETTLED);
         let (shared, leases) = (self.shared, &self.leases);
         let report = |own: &mut Own| {
             let learned = shared.learned(own.dimension).unwrap_or_default();
             let resource = Resource::Quota(own.dimension);
             let lease = leases.iter().find(|(lease, _)| lease.resource == resource);
-            let state = lease.map_or(State::Shared, |(lease, _)| lease.mode.state());
+            let state = match lease.map_or(State::Shared, |(lease, _)| lease.mode.state()) {
+                State::Shared if !is_settled => State::Learning,
+                state => state,
+            };
             let change = own.lesson(learned.change, state, part, members);
             let limit = own.per_second();
             let pending = std::mem::take(&mut own.pending);

@@ -14,6 +14,8 @@ fn late(least_members: u32) -> Scene {
         calls: vec![60.0, 40.0, 30.0],
         least_members,
         server: vec![at(6)],
+        seed: 0,
+        lag: Duration::ZERO,
         provider: vec![(at(0), 100.0)],
     }
 }
@@ -35,6 +37,17 @@ fn processes_that_start_without_a_server_do_not_lower_the_limit_of_the_fleet() {
     assert!(played[..6].iter().any(|second| second.used < 90), "each has learned: {played:?}");
     assert!(played[12..].iter().all(|second| second.used >= 97), "{played:?}");
     assert!(accepted(&played[12..]) > 95.0, "{played:?}");
+}
+
+/// The server answers the leases earlier than the renewals. So a process shares before it knows the others.
+#[test]
+fn the_lesson_of_a_process_that_does_not_know_the_others_yet_waits() {
+    for seed in 0..40 {
+        let mut scene = late(1);
+        (scene.seed, scene.lag) = (seed, Duration::from_millis(600 + 10 * seed));
+        let played = scene.play(16);
+        assert!(played[12..].iter().all(|second| second.used >= 97), "seed {seed}: {played:?}");
+    }
 }
 
 /// The processes divide the limit from the start on, so the provider refuses nothing.
@@ -63,10 +76,12 @@ fn what_members_learn_in_an_outage_counts_once() {
         calls: vec![60.0; 4],
         least_members: 1,
         server: vec![at(0), at(10), at(70)],
+        seed: 0,
+        lag: Duration::ZERO,
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
     };
     let played = scene.play(80);
     assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
     assert!(refused(&played[10..70]) > 10, "{played:?}");
-    assert!(played[76..].iter().all(|second| (40..=80).contains(&second.used)), "{played:?}");
+    assert!(played[76..].iter().all(|second| (25..=80).contains(&second.used)), "{played:?}");
 }

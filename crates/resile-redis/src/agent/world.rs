@@ -19,7 +19,7 @@ use crate::scripts::model::{Account, Hold, Lessons, Model};
 use crate::scripts::{HoldRequest, LearnedRequest, MemberReply, ScriptError};
 use crate::store::{Site, Store};
 
-/// What happens in a world. All processes begin at once, at zero.
+/// What happens in a world. The processes begin within a second.
 #[derive(Clone, Debug)]
 pub(super) struct Scene {
     /// The calls a second of each process, which has the limit of 100 a second in its code.
@@ -27,6 +27,9 @@ pub(super) struct Scene {
     pub(super) least_members: u32,
     /// The times from which on the server is there, or away again.
     pub(super) server: Vec<Duration>,
+    pub(super) seed: u64,
+    /// The time for which the server has no answer to a renewal when it is there.
+    pub(super) lag: Duration,
     /// The limit of the provider from some times on, in requests a second.
     pub(super) provider: Vec<(Duration, f64)>,
 }
@@ -107,7 +110,7 @@ impl Provider {
 impl Scene {
     /// Plays the scene for some seconds.
     pub(super) fn play(&self, seconds: usize) -> Vec<Second> {
-        let timer = ManualTimer::new();
+        let timer = ManualTimer::with_seed(self.seed);
         let rate = Rate::per_second(100).with_burst(25);
         let upstream = |_: &f64| {
             let quota = Quota::new().with_requests(rate);
@@ -142,8 +145,12 @@ impl Scene {
                 let is_away = self.server.iter().filter(|at| **at <= now).count() % 2 == 0;
                 let mut limits = self.provider.iter().filter(|(at, _)| *at <= now);
                 provider.refill(limits.next_back().map_or(0.0, |(_, limit)| *limit));
-                for (id, process) in processes.iter_mut().enumerate() {
-                    process.exchange(id, (!is_away).then_some(&mut server), now);
+                // They begin one after another, so they do not try again at one time.
+                let begun = now.as_millis() / 330 + 1;
+                let begun = usize::try_from(begun).unwrap();
+                for (id, process) in processes.iter_mut().enumerate().take(begun) {
+                    let renews = self.server.iter().all(|at| now < *at || now >= *at + self.lag);
+                    process.exchange(id, (!is_away).then_some(&mut server), renews, now);
                     process.call(&mut provider, &mut counts);
                 }
                 timer.advance(TICK);
@@ -169,18 +176,18 @@ struct Process<'a> {
 
 impl Process<'_> {
     /// Takes the answers to the exchanges of the last tick, and begins the next ones.
-    fn exchange(&mut self, id: usize, server: Option<&mut Server>, now: Duration) {
+    fn exchange(&mut self, id: usize, server: Option<&mut Server>, renews: bool, now: Duration) {
         let jobs = std::mem::take(&mut self.jobs);
-        let outcomes: Vec<Outcome> = if let Some(server) = server {
-            let answer = |job: Job| {
-                let answer = server.answer(id, &job, now);
-                (job, Ok(answer), TICK)
+        let mut server = server;
+        let answer = |job: Job| {
+            let is_answered = renews || matches!(job, Job::Lease { .. });
+            let answer = match &mut server {
+                Some(server) if is_answered => Ok(server.answer(id, &job, now)),
+                _ => Err(Failure::Script(ScriptError::Lost("no server".to_owned()))),
             };
-            jobs.into_iter().map(answer).collect()
-        } else {
-            let lost = || Failure::Script(ScriptError::Lost("no server".to_owned()));
-            jobs.into_iter().map(|job| (job, Err(lost()), TICK)).collect()
+            (job, answer, TICK)
         };
+        let outcomes: Vec<Outcome> = jobs.into_iter().map(answer).collect();
         if !outcomes.is_empty() {
             self.agent.apply(outcomes, now);
         }
