@@ -314,7 +314,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.refused_for(Refuser::Quota, StopReason::Deadline, Some(wait));
         }
         if is_late {
-            return Begin::End(StopReason::Deadline, Some(wait));
+            // A hold that began while the call was in the queue is enough of a reason.
+            let hold = self.guard.hold_until(now, ends_at);
+            if hold.is_some() {
+                self.refused_for(Refuser::Cooldown, StopReason::Deadline, hold);
+            }
+            return Begin::End(StopReason::Deadline, hold.or(Some(wait)));
         }
         #[cfg(feature = "fleet")]
         if !is_new {

@@ -12,7 +12,7 @@ use crate::error::GaveUp;
 use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{Allotted, AttemptFailure, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{Rules, StopReason};
+use crate::policy::{LACKS_LEASE, Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -113,15 +113,14 @@ where
         let verdict = verdict.as_fact();
         let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
         let enough = total.min(self.policy.attempt_timeout()) / 2;
-        let mut allotted = self.allotted();
+        let (mut allotted, mut most) = (self.allotted(), None);
         if !X::ALONE {
             let now = self.engine.now();
             let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
-            let mut longest = None;
             for slot in slots {
-                let began = self.engine.guard.began(slot);
-                let attempt = began.map(|began| Duration::from_nanos(now.saturating_sub(began)));
-                longest = longest.max(attempt);
+                let had = self.engine.guard.began(slot).map(|began| now.saturating_sub(began));
+                most = most.max(had);
+                let attempt = had.map(Duration::from_nanos);
                 let allotted = allotted.map(|it| Allotted { attempt, ..it });
                 let in_flight = InFlight { allotted, ..InFlight::default() };
                 let (cut, stated) = (Some(cut), Some(verdict));
@@ -129,11 +128,17 @@ where
                     tell_failure::<E, X>(last, classifier, cut, stated, in_flight, tell);
                 };
                 self.engine.guard.note_too_late(slot, self.engine.started, now);
-                self.engine.report_deadline(slot, verdict, now, enough, failure);
+                if had.is_some_and(|had| had >= enough) {
+                    let verdict = Some(verdict);
+                    self.engine.guard.report(slot, verdict, Some(now), true, Some(failure));
+                }
             }
-            allotted = allotted.map(|it| Allotted { attempt: longest, ..it });
+            let attempt = most.map(Duration::from_nanos);
+            allotted = allotted.map(|it| Allotted { attempt, ..it });
         }
-        self.close_with(Ending { cut: Some(cut), allotted, ..Ending::new(reason, Some(verdict)) })
+        let is_unreported = most.is_some_and(|had| had < enough);
+        let ending = Ending::new(reason, Some(verdict));
+        self.close_with(Ending { cut: Some(cut), allotted, is_unreported, ..ending })
     }
 
     /// Returns the time of a call that its deadline ends.
@@ -155,7 +160,7 @@ where
 
     /// Releases everything that the call holds, reports its close and builds the error.
     pub(super) fn close_with(&mut self, ending: Ending) -> GaveUp<E> {
-        let Ending { reason, verdict, cut, allotted, .. } = ending;
+        let Ending { reason, verdict, cut, allotted, is_unreported, .. } = ending;
         // The caller dropped the attempts before, and the upstream may have executed them.
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
         let unknown =
@@ -199,8 +204,10 @@ where
             let classifier = self.policy.rules().classifier();
             let named = self.last.as_ref().and_then(|last| classifier.error_type(last));
             word = named.map(|named| named.into_owned().into());
+            let unreported = |verdict: Verdict| verdict.with_health(Health::Unknown);
+            let shown = if is_unreported { verdict.map(unreported) } else { verdict };
             let in_flight = InFlight { is_dropped, allotted, ..InFlight::default() };
-            self.emit_at_end(cut, verdict, in_flight, &|failure| EventKind::GaveUp {
+            self.emit_at_end(cut, shown, in_flight, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
                 elapsed,
@@ -220,21 +227,6 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
-    /// Reports an attempt that the deadline cut at `now`, if it ran for `enough` nanoseconds.
-    #[cold]
-    fn report_deadline(
-        &mut self,
-        slot: usize,
-        verdict: Verdict,
-        now: u64,
-        enough: u64,
-        failure: TellFailure<'_>,
-    ) {
-        if self.guard.began(slot).is_some_and(|began| now.saturating_sub(began) >= enough) {
-            self.guard.report(slot, Some(verdict), Some(now), true, Some(failure));
-        }
-    }
-
     /// Releases everything that the call holds. Returns the facts about its close, apart from those
     /// of the verdict.
     #[cold]
@@ -255,6 +247,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,
+            words: (reason == StopReason::Budget && self.guard.lacks_lease())
+                .then_some(LACKS_LEASE),
             verdict: None,
             is_floor: false,
             cut,

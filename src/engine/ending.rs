@@ -17,6 +17,8 @@ pub(super) struct Ending {
     pub(super) wait: Duration,
     /// The part that holds the next attempt for too long, or held it until the deadline.
     pub(super) held_by: Option<HeldBy>,
+    /// True if the cut attempts ran too briefly for a report. Then observers see no health.
+    pub(super) is_unreported: bool,
     /// The classifier's verdict on the attempts that the token dropped in flight.
     pub(super) dropped: Option<Verdict>,
     /// The time of the call whose deadline cut the attempt.
@@ -42,6 +44,7 @@ impl Ending {
             retry_after: None,
             wait: Duration::ZERO,
             held_by: None,
+            is_unreported: false,
             dropped: None,
             allotted: None,
         }

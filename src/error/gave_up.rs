@@ -80,6 +80,8 @@ pub(crate) struct Facts {
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
     pub(crate) too_long: Option<TooLong>,
+    /// The words for the reason, if this process knows more of it.
+    pub(crate) words: Option<&'static str>,
     /// The verdict for an outer call. The classifier's own verdict may differ.
     pub(crate) verdict: Option<Verdict>,
     /// Tells `retry_after` to a fallback.

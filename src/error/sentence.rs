@@ -75,7 +75,8 @@ impl<E> GaveUp<E> {
             _ => {
                 // A flat error has the reason of the alternative.
                 let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
-                write!(f, ", {}", reason.in_words(is_fallback, self.verdict(), self.cut()))
+                let words = || reason.in_words(is_fallback, self.verdict(), self.cut());
+                write!(f, ", {}", facts.words.unwrap_or_else(words))
             }
         }
     }

@@ -32,6 +32,9 @@ pub struct Gauges {
     /// True while the cooldown holds calls because another process of the fleet was asked to.
     #[cfg(feature = "fleet")]
     pub is_hold_joined: bool,
+    /// True while this process has too few tokens for a retry, and the fleet may have some.
+    #[cfg(feature = "fleet")]
+    pub lacks_lease: bool,
     /// True while the cooldown holds calls because the program asked for it by hand.
     pub(crate) is_hold_by_hand: bool,
 }
@@ -42,6 +45,15 @@ impl Gauges {
     pub(super) const fn is_joined(&self) -> bool {
         #[cfg(feature = "fleet")]
         return self.is_hold_joined;
+        #[cfg(not(feature = "fleet"))]
+        false
+    }
+
+    /// Returns whether the budget is spent in this process only.
+    #[cfg_attr(not(feature = "fleet"), expect(clippy::unused_self, reason = "no other process"))]
+    pub(super) const fn lacks_lease(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.lacks_lease;
         #[cfg(not(feature = "fleet"))]
         false
     }

@@ -25,7 +25,7 @@ use super::{Event, Observe};
 /// | `retry_after_ms` | the recommended wait before the next call |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
-/// | `health` | the [health](crate::Health) of the upstream. A fallback has none, because it asks several |
+/// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |

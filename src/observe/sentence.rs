@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{DROPPED, IN_DOUBT, NOT_WANTED, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -54,7 +54,8 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts}{of}: ")?;
-                f.write_str(denial(by))
+                let is_own = by == Some(HeldBy::Budget) && self.gauges.lacks_lease();
+                f.write_str(if is_own { LACKS_LEASE } else { denial(by) })
             }
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
@@ -110,7 +111,10 @@ impl Event<'_> {
         write!(f, "gave up after {attempts}{of} {attempt}s")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
-        let words = reason.in_words(is_fallback, failure.verdict, failure.cut);
+        let words = match reason {
+            StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
+            _ => reason.in_words(is_fallback, failure.verdict, failure.cut),
+        };
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,
             (None, Some(no_room), _) => write!(f, ", {no_room}")?,
@@ -177,6 +181,11 @@ impl Event<'_> {
         match by {
             HeldBy::Budget if limit == Some(0) => {
                 f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
+            }
+            HeldBy::Budget if gauges.lacks_lease() => {
+                let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
+                write!(f, "retry budget: this process holds {left} of the fleet's {capacity} ")?;
+                f.write_str("tokens, retries and hedges are not made until it gets more")
             }
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));

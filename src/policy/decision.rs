@@ -63,6 +63,9 @@ pub(crate) const DROPPED: &str = "was dropped in flight";
 /// The words for a request that the upstream does not want again.
 pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 
+/// The words for a budget that is spent in this process only.
+pub(crate) const LACKS_LEASE: &str = "this process holds too few tokens of the fleet's budget";
+
 impl StopReason {
     /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
     /// could begin before it.

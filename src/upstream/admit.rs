@@ -13,7 +13,7 @@ use crate::observe::HeldBy;
 use crate::policy::StopReason;
 use crate::quota::Reserved;
 use crate::throttle::Throttle;
-use crate::time::Timer;
+use crate::time::{Timer, nanos};
 
 /// The admission of an attempt. [`admit`](Guard::admit) has the order of the parts.
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
@@ -177,6 +177,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let owned = Owned::new(&self.target);
         cooldown.place(at, ends_at, |range| owned.draw_within(range))
+    }
+
+    /// Returns the rest of the cooldown's hold at `now` if it lasts until `ends_at` or longer.
+    #[cold]
+    pub(crate) fn hold_until(&self, now: u64, ends_at: u64) -> Option<Duration> {
+        let cooldown = self.target.parts()?.cooldown.as_ref().filter(|it| !it.is_free())?;
+        cooldown.remaining(now).filter(|rest| now.saturating_add(nanos(*rest)) >= ends_at)
     }
 
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.

@@ -79,12 +79,11 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     }
 }
 
-/// Returns the start of a strain, and the waits and refusals that it begins with. `None` if only the lease of
-/// this process is too small, while the fleet may have units.
+/// Returns the start of a strain, and the waits and refusals that it begins with. `None` if a call waits only
+/// because the lease of this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
 fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
     match (by, &parts.quota) {
-        (HeldBy::Budget, _) if parts.fleet.may_have_tokens() => None,
         (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
             let waiting = quota.waiting();

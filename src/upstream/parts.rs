@@ -88,8 +88,16 @@ impl Parts {
             is_hold_joined: cooldown
                 .and_then(|cooldown| cooldown.remaining(now))
                 .is_some_and(|rest| self.fleet.has_joined(now.saturating_add(nanos(rest)))),
+            #[cfg(feature = "fleet")]
+            lacks_lease: self.lacks_lease(),
             is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
         }
+    }
+
+    /// Returns whether the budget is spent in this process only, while the fleet may have tokens.
+    #[cfg(feature = "fleet")]
+    pub(super) fn lacks_lease(&self) -> bool {
+        self.fleet.may_have_tokens() && self.budget.as_ref().is_some_and(Budget::is_spent)
     }
 }
 

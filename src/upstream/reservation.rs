@@ -52,6 +52,16 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         })
     }
 
+    /// Returns whether the budget is spent in this process only, while the fleet may have tokens.
+    #[cold]
+    #[cfg_attr(not(feature = "fleet"), expect(clippy::unused_self, reason = "no other process"))]
+    pub(crate) fn lacks_lease(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.target.parts().is_some_and(Parts::lacks_lease);
+        #[cfg(not(feature = "fleet"))]
+        false
+    }
+
     /// Ends the attempt in `slot` as if its request had never been sent.
     pub(crate) fn release_unsent(&mut self, slot: usize) {
         if let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() {

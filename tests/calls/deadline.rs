@@ -236,7 +236,8 @@ proptest! {
 fn an_attempt_cut_by_the_deadline_counts_if_it_ran_long_enough() {
     use resile::breaker::State;
     use resile::classify::Cut;
-    use resile::{Breaker, Drain, Verdict};
+    use resile::observe::{Event, EventKind};
+    use resile::{Breaker, Drain, Health, Verdict};
     use tokio_util::sync::CancellationToken;
 
     let total = STEADY.with_total_timeout(SECOND * 10);
@@ -262,8 +263,17 @@ fn an_attempt_cut_by_the_deadline_counts_if_it_ran_long_enough() {
             timer.advance(began);
             let failures = if steps.len() > 1 { 2 } else { 1 };
             let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(failures));
-            let gave_up =
-                drive(retry(|_| script.play(), policy, Never).on(&upstream), &timer).unwrap_err();
+            let shown = std::sync::Mutex::new(None);
+            let note = |event: &Event<'_>| {
+                if let EventKind::GaveUp { failure, .. } = event.kind {
+                    *shown.lock().unwrap() = Some(failure.health());
+                }
+            };
+            let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&note));
+            let gave_up = drive(call, &timer).unwrap_err();
+            // Operators see what the breaker has counted.
+            let counted = if state == State::Open { Health::Failing } else { Health::Unknown };
+            assert_eq!(shown.into_inner().unwrap(), Some(counted), "{policy:?} from {began:?}");
             assert_eq!(
                 (gave_up.reason(), gave_up.cut()),
                 (StopReason::Deadline, Some(Cut::Deadline))

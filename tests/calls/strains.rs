@@ -351,25 +351,44 @@ fn a_strain_ends_on_an_upstream_that_only_fails() {
     assert_eq!(loud().len(), 1);
 }
 
-/// A member of a fleet holds the tokens of its next retry. Without them only its lease is used up.
+/// A member of a fleet holds the tokens of its next retries. Without them only its lease is used up, and
+/// each retry that is not made counts.
 #[test]
-fn a_member_warns_of_its_budget_only_if_the_fleet_has_no_tokens() {
+fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     capture();
     let timer = ManualTimer::new();
     let feed = Upstream::new("feed").with_budget(Budget::new()).with_timer(&timer);
     let shared = feed.share().unwrap();
     let token = 1_000_000;
-    let spent = || {
-        let budget = feed.budget().unwrap();
-        let _ = drive(retry(|_| async { Err::<(), _>(Down(0)) }, POLICY, Never).on(&feed), &timer);
-        assert_eq!(budget.available(), 0);
-        lines().iter().filter(|line| line.contains("retry budget spent")).count()
+    let fails = || {
+        let call = retry(|_| async { Err::<(), _>(Down(0)) }, POLICY, Never).on(&feed);
+        drive(call, &timer).unwrap_err()
+    };
+    let relieved = || {
+        shared.adjust(Resource::Budget, token);
+        timer.advance(SECOND * 11);
+        drive(retry(|_| async { Ok::<_, Down>(()) }, POLICY, Never).on(&feed), &timer).unwrap();
+        shared.adjust(Resource::Budget, -2 * token);
     };
     shared.adjust(Resource::Budget, -8 * token);
     shared.report(State::Shared, 4);
-    assert_eq!(spent(), 0, "before the first answer");
-    shared.adjust(Resource::Budget, token);
-    assert_eq!(spent(), 0, "after one retry of its own");
+    let own = "retry budget: this process holds 0 of the fleet's 8 tokens, \
+               retries and hedges are not made until it gets more";
+    let end = fails();
+    assert_eq!(end.reason(), resile::StopReason::Budget);
+    let words = "this process holds too few tokens of the fleet's budget";
+    assert!(end.to_string().contains(words), "{end}");
+    fails();
     shared.adjust(Resource::Budget, 0);
-    assert_eq!(spent(), 1, "the store has no more");
+    let end = fails();
+    assert!(end.to_string().contains("the retry budget is spent"), "the store has no more: {end}");
+    relieved();
+    let over = "INFO feed: retry budget pays again: 3 retries not made within 1ms".to_owned();
+    assert_eq!(lines(), [format!("WARN feed: {own}"), over], "one strain");
+
+    shared.adjust(Resource::Budget, 0);
+    fails();
+    let spent = "WARN feed: retry budget spent: 0 of 8 tokens left, \
+                 retries and hedges are not made until tokens come back";
+    assert_eq!(lines(), [spent]);
 }

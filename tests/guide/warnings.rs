@@ -7,6 +7,7 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use resile::classify::{Always, ClassifyExt, Cut};
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::stream::Resumption;
+use resile::upstream::Resource;
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
     Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry,
@@ -202,6 +203,10 @@ async fn parts() {
             retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
         }
     }
+    let upstream = feed().with_budget(Budget::new());
+    let member = upstream.share().unwrap();
+    member.adjust(Resource::Budget, i64::MIN);
+    retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
 
     let breaker = || Breaker::new().without_consecutive().without_failure_rate();
     let breakers = [breaker().with_consecutive(1), breaker().with_failure_rate(0.5, 1)];

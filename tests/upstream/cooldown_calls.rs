@@ -3,11 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use resile::observe::{Event, EventKind, HeldBy};
+use resile::observe::{Event, EventKind, HeldBy, TooLong};
+use resile::quota::Rate;
 use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, RetryPolicy, Run, StopReason,
-    Upstream, Verdict, retry,
+    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Run,
+    StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -323,4 +324,38 @@ async fn a_wait_in_the_queue_is_limited_by_the_longest_wait_and_the_deadline() {
     assert_eq!(*seen.lock().unwrap(), [(1, HeldBy::Bulkhead, None); 2]);
     drop(occupant);
     call(None).await.unwrap();
+}
+
+/// The call stands in the queue of the quota when the upstream asks another one to wait. Then the cooldown
+/// holds it beyond its deadline, and not the quota.
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_begins_in_the_queue_of_a_quota_is_named() {
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
+    let upstream = exact().with_quota(quota).with_budget(Budget::new().with_capacity(0));
+    let throttled = async |_: Attempt| {
+        tokio::time::sleep(SECOND / 2).await;
+        Err::<(), HintSeconds>(3)
+    };
+    let first = retry(throttled, policy(), Never).on(&upstream);
+    let seen = Mutex::new(vec![]);
+    let note = |event: &Event<'_>| {
+        if let EventKind::GaveUp { too_long, .. } = event.kind {
+            seen.lock().unwrap().push(too_long.unwrap());
+        }
+    };
+    let second = async {
+        tokio::time::sleep(SECOND / 4).await;
+        let policy = policy().with_total_timeout(3 * SECOND);
+        let call = retry(|_| async { Ok::<_, HintSeconds>(()) }, policy, Never);
+        call.on(upstream.observed_by(&note)).await.unwrap_err()
+    };
+    let (_, second) = tokio::join!(first, second);
+    let words = "the cooldown holds the next attempt for 3.0s, but 2.8s of 3s are left";
+    assert!(second.to_string().contains(words), "{second}");
+    let too_long = seen.into_inner().unwrap();
+    assert!(
+        matches!(too_long[..], [TooLong::Delay { by: Some(HeldBy::Cooldown), .. }]),
+        "{too_long:?}"
+    );
+    assert_eq!((second.attempts(), second.retry_after()), (0, Some(3 * SECOND)));
 }

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile::quota::{Dimension, Learning, Rate, Told};
 use resile::time::Timer;
 use resile::upstream::Resource;
 
+use super::apart::Apart;
 use super::step::Agent;
 use crate::keys;
 use crate::lease::Lease;
@@ -12,6 +14,10 @@ use crate::scripts::{Known, Report};
 
 /// The time for which a member remembers what the fleet has learned.
 const MEMORY: Duration = Duration::from_secs(60);
+
+/// The time without a silence of the store after which all members have renewed their presence twice, and
+/// each knows all others.
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// A limit of a member, and what operators were told of it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +33,8 @@ pub(super) struct Own {
     used: Option<(Duration, f64)>,
     /// A change that the fleet does not know, in units a second: its exchange had no answer.
     pending: f64,
+    /// What the process has learned since it shared this limit last.
+    apart: Option<Apart>,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,
     told: Told,
@@ -42,6 +50,7 @@ impl Own {
             share: 1.0,
             used: None,
             pending: 0.0,
+            apart: None,
             told_base: f64::INFINITY,
             told: Told::WHOLE,
         }
@@ -49,6 +58,29 @@ impl Own {
 
     fn per_second(&self) -> f64 {
         per_second(&self.rate)
+    }
+
+    /// Returns the change for the fleet, as a share of the limit of this member. `change` is what its calls
+    /// have taught in a state in which it uses the `part` of the limit without the store.
+    fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
+        let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
+        if change != 0.0 && !matches!(state, State::Shared | State::Coasting) {
+            let _ = self.apart.get_or_insert(Apart::new(used));
+        }
+        match &mut self.apart {
+            Some(apart) if state != State::Shared => {
+                apart.learn(change, part);
+                0.0
+            }
+            Some(apart) => {
+                let lesson = apart.lesson(used, members);
+                self.apart = None;
+                lesson + change
+            }
+            // All members grow at the same time, but each refusal is seen by one of them.
+            None if change > 0.0 => change / members,
+            None => change,
+        }
     }
 
     /// Returns the scale of what all members use.
@@ -61,18 +93,33 @@ fn per_second(rate: &Rate) -> f64 {
     f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9)
 }
 
+/// Returns a limit in units a second with three digits or, from 1,000 on, all before the point.
+fn digits(limit: f64) -> String {
+    const STEPS: [f64; 7] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001];
+    let decimals = STEPS.iter().take_while(|step| limit < **step).count();
+    let text = format!("{limit:.decimals$}");
+    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
 /// The lessons of the members about the limits.
 impl<M: Timer> Agent<'_, M> {
     /// Returns what this member has learned since the last call.
     pub(super) fn reports(&mut self, now: Duration) -> Vec<Report> {
-        let members = f64::from(self.divisor().max(1));
+        let members = self.divisor().max(1);
+        let part = self.plan.fail_mode.share(members);
+        let members = f64::from(members);
         let learns = self.learns();
-        let shared = self.shared;
+        let is_settled = self.works_since.is_some_and(|since| now >= since + SETTLED);
+        let (shared, leases) = (self.shared, &self.leases);
         let report = |own: &mut Own| {
             let learned = shared.learned(own.dimension).unwrap_or_default();
-            // All members grow at the same time, but each refusal is seen by one of them.
-            let change =
-                if learned.change > 0.0 { learned.change / members } else { learned.change };
+            let resource = Resource::Quota(own.dimension);
+            let lease = leases.iter().find(|(lease, _)| lease.resource == resource);
+            let state = match lease.map_or(State::Shared, |(lease, _)| lease.mode.state()) {
+                State::Shared if !is_settled => State::Learning,
+                state => state,
+            };
+            let change = own.lesson(learned.change, state, part, members);
             let limit = own.per_second();
             let pending = std::mem::take(&mut own.pending);
             Report {
@@ -120,22 +167,24 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have different limits of {noun}: this one {limit:.3} a \
-                     second, another one {base:.3}, and all use the lower one: give them the same"
+                    "fleet: the members have different limits of {noun}: this one {} a \
+                     second, another one {}, and all use the lower one: give them the same",
+                    digits(limit),
+                    digits(base)
                 );
             }
-            // The store asks one member to tell operators. It keeps the share that was told last, so
-            // the other members see the same change later.
+            // The store asks one member to tell operators, when what all of them bring is known. It keeps
+            // the share that was told last.
             let is_news = learns && known.is_news;
             let falls = own.told.falls_to(own.share);
             let ends = own.told.ends_at(own.share);
-            let used = known.used;
+            let (used, base) = (digits(known.used), digits(base));
             if is_news && own.share < 0.97 {
                 tracing::warn!(
                     target: "resile",
                     upstream,
                     "fleet: the members have learned that the limit of {noun} is lower, and use \
-                     {used:.3} of {base:.3} a second: correct the setting or its burst"
+                     {used} of {base} a second: correct the setting or its burst"
                 );
             } else if is_news {
                 tracing::info!(
@@ -147,8 +196,7 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::debug!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use {used:.3} of {base:.3} a second of {noun}, as another \
-                     one has told"
+                    "fleet: the members use {used} of {base} a second of {noun}, as one of them tells"
                 );
             }
         }
@@ -164,5 +212,18 @@ impl<M: Timer> Agent<'_, M> {
                 lease.scale = own.scale();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_three_digits() {
+        let limits =
+            [1_234.5, 100.0, 99.96, 44.788, 8.0, 2.5, 1.0 / 3.0, 1.0 / 60.0, 1.0 / 3_600.0];
+        let words = ["1234", "100", "100", "44.8", "8", "2.5", "0.333", "0.0167", "0.000278"];
+        assert_eq!(limits.map(digits), words);
     }
 }

@@ -1,6 +1,7 @@
 //! The task that exchanges with the server for one upstream.
 
 mod answers;
+mod apart;
 mod census;
 mod departures;
 mod holds;
@@ -11,10 +12,14 @@ mod notices;
 mod pace;
 mod rest;
 mod round;
+#[cfg(test)]
+mod scenes;
 mod step;
 mod tell;
 mod votes;
 mod watch;
+#[cfg(test)]
+mod world;
 
 use std::future::poll_fn;
 use std::ops::Deref;

@@ -27,7 +27,7 @@ use crate::scripts::SetLimit;
 /// The steps of the task between two waits.
 pub(super) struct Agent<'a, M: Timer> {
     pub(super) shared: &'a Shared<'a, M>,
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     id: &'a str,
     pub(super) leases: Vec<(Lease, String)>,
     /// The budget that the process had before it joined.

@@ -1,17 +1,19 @@
 -- Adds what a member has learned of the limits to what the fleet knows, and returns the sum.
 --
 -- KEYS: a hash. `t` time, `d` distance of the time from the clock, and for each limit "base based cap
--- capped used top told said words": the lowest limit that a member was built with and the time at which
+-- capped used top told said since words": the lowest limit that a member was built with and the time at which
 -- a member last had it, the lowest limit that the provider reports and its time, the limit that all
 -- use and the largest one that was allowed, the time of the last report, the share of the
--- base of which operators were told last, and the words of the base.
+-- base of which operators were told last, the time since which a lower one is news, or 0, and the words
+-- of the base.
 -- ARGV: for each limit its name (with its value if it was set at run time), the own limit of the
 -- member, its words, the change that its calls have taught, the limit that the provider reports to it,
 -- and the limit that all used by its last answer ('' for none of these two). The latter counts if the
 -- key knows none, as after a loss of data. The words are its count, its period in us and its burst.
 -- Reply: for each limit the words of the base, the limit that all use, and 1 if this member has to tell
 -- operators of it: a first share is news below 0.9, a later one below 0.8 of the one before, and the
--- whole limit again from 0.97 on. Otherwise 0.
+-- whole limit again from 0.97 on. Otherwise 0. A lower share is told when all members have reported since,
+-- so that what they bring one after another is told once.
 --
 -- Limits are in units a second, as decimal texts. They need not be exact, so doubles are.
 local FRESH = 3000000 -- us: a member reports each second
@@ -46,10 +48,10 @@ for i = 1, #ARGV - 5, 6 do -- a whole report has six
     end
     local base_words = string.match(stored or '', '%S+ %S+ %S+$')
     local base, based, cap, capped, used, top, told = n[1], n[2], n[3], n[4], n[5], n[6], n[7]
-    local said = n[8]
+    local said, since = n[8], n[9]
     if not told or now - told > MEMORY then
         base, based, cap, capped, used, top = own, now, own, 0, nil, own
-        base_words, said = words, 1
+        base_words, said, since = words, 1, 0
     end
     -- One of two equal limits stays, so that all members count in the same parts.
     if own < base * 0.999999 or now - based > FRESH then
@@ -71,12 +73,18 @@ for i = 1, #ARGV - 5, 6 do -- a whole report has six
     end
     used = bounded(used + change, most / 1024, most)
     local share, news = used / base, '0'
-    if share < (said < 1 and 0.8 * said or 0.9) then
-        said, news = share, '1'
+    local falls = share < (said < 1 and 0.8 * said or 0.9)
+    if not falls then
+        since = 0
+    elseif since == 0 then
+        since = now
+    end
+    if falls and now - since > FRESH then
+        said, since, news = share, 0, '1'
     elseif said < 1 and share >= 0.97 then
         said, news = 1, '1'
     end
-    local numbers = { base, based, cap, capped, used, most, now, said }
+    local numbers = { base, based, cap, capped, used, most, now, said, since }
     for j = 1, #numbers do
         numbers[j] = text(numbers[j])
     end

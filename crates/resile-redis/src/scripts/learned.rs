@@ -98,6 +98,7 @@ impl Request for LearnedRequest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::{Lessons, Model as _};
     use super::*;
 
     #[test]
@@ -132,5 +133,29 @@ mod tests {
             assert!(LearnedRequest::parse(&Value::Array(reply)).is_err());
         }
         assert!(LearnedRequest::parse(&Value::Nil).is_err());
+    }
+
+    /// Three members bring their lessons within a moment. One of them tells operators, and its number is
+    /// that of all lessons.
+    #[test]
+    fn lessons_that_come_one_after_another_are_told_once() {
+        let (mut lessons, mut told) = (Lessons::default(), Vec::new());
+        for round in 0..20 {
+            for (member, lesson) in [-28.0, -28.0, -20.0].into_iter().enumerate() {
+                let report = Report {
+                    dimension: Dimension::Requests,
+                    is_set: false,
+                    rate: Rate::per_second(100),
+                    own: 100.0,
+                    change: if round == 0 { lesson } else { 0.0 },
+                    reported: None,
+                    used: None,
+                };
+                let now = 1_000_000 * (round + 1) + 1_000 * i128::try_from(member).unwrap();
+                let known = lessons.step(now, &LearnedRequest { reports: &[report] });
+                told.extend(known.into_iter().filter(|known| known.is_news).map(|it| it.used));
+            }
+        }
+        assert_eq!(told, [24.0]);
     }
 }

@@ -82,7 +82,7 @@ fn id(name: &str) -> String {
 
 /// The hold behind `cooldown.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(crate) struct Hold {
     known: bool,
     until: i128,
     since: i128,

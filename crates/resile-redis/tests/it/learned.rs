@@ -70,15 +70,17 @@ async fn a_limit_that_is_too_high_is_a_warning_of_one_member() {
     let words = || format!("{:?} {:?}", crew.iter().map(used).collect::<Vec<_>>(), lines.with("h"));
     hears(50);
     until("the learned limit", || crew.iter().all(|mate| used(mate) == 50), words).await;
+    until("a warning", || !lines.with("WARN").is_empty(), words).await;
     sleep(2 * SECOND).await;
     let warnings = lines.with("WARN");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let line =
-        "fleet: the members have learned that the limit of requests is lower, and use 50.000";
+    let line = "fleet: the members have learned that the limit of requests is lower, and use 50 of \
+                100 a second: correct the setting or its burst";
     assert!(warnings[0].contains(line), "{warnings:?}");
-    let others = lines.with("of requests, as another one has told");
-    assert_eq!(others.len(), 3, "{}", words());
-    assert!(others.iter().all(|line| line.starts_with("DEBUG")), "{others:?}");
+    let all =
+        lines.with("fleet: the members use 50 of 100 a second of requests, as one of them tells");
+    assert_eq!(all.len(), 4, "{}", words());
+    assert!(all.iter().all(|line| line.starts_with("DEBUG")), "{all:?}");
     let own = lines.with("quota too high: the upstream reports 50 requests");
     assert!(!own.is_empty() && own.iter().all(|line| line.starts_with("DEBUG")), "{own:?}");
 }

@@ -28,6 +28,8 @@ struct Lesson {
     told: i128,
     /// The share of the base of which operators were told last, 1 for none.
     said: f64,
+    /// The time since which a lower share is news, 0 for none.
+    since: i128,
 }
 
 /// The time for which a report counts, and that for which a lesson is kept, in microseconds.
@@ -52,16 +54,23 @@ impl Lesson {
             top: own,
             told: now,
             said: 1.0,
+            since: 0,
         }
     }
 
     /// Returns whether a member has to tell operators of the limit that all use, and notes it.
-    fn tells(&mut self, used: f64) -> bool {
+    fn tells(&mut self, used: f64, now: i128) -> bool {
         let share = used / self.base;
-        let (is_told, falls) = (self.said < 1.0, share < 0.9);
-        let is_news = if is_told { share < 0.8 * self.said || share >= 0.97 } else { falls };
+        let is_told = self.said < 1.0;
+        let falls = share < if is_told { 0.8 * self.said } else { 0.9 };
+        self.since = match self.since {
+            _ if !falls => 0,
+            0 => now,
+            since => since,
+        };
+        let is_news = if falls { now - self.since > FRESH } else { is_told && share >= 0.97 };
         if is_news {
-            self.said = if share < 0.97 { share } else { 1.0 };
+            (self.said, self.since) = (if share < 0.97 { share } else { 1.0 }, 0);
         }
         is_news
     }
@@ -104,7 +113,7 @@ impl Model<LearnedRequest<'_>> for Lessons {
                 *lesson = new();
             }
             let used = lesson.take(report, own, now);
-            let is_news = lesson.tells(used);
+            let is_news = lesson.tells(used, now);
             Known { base: rate(&lesson.words).unwrap(), used, is_news }
         };
         request.reports.iter().map(answer).collect()
@@ -112,12 +121,12 @@ impl Model<LearnedRequest<'_>> for Lessons {
 
     fn stored(&self) -> Stored {
         let text = |(name, lesson): (&String, &Lesson)| {
-            let Lesson { base, words, based, cap, capped, used, top, told, said } = lesson;
+            let Lesson { base, words, based, cap, capped, used, top, told, said, since } = lesson;
             let [base, cap, top, said] = [base, cap, top, said].map(|limit| digits(*limit));
             let used = used.map(digits).unwrap_or_default();
             (
                 name.clone(),
-                format!("{base} {based} {cap} {capped} {used} {top} {told} {said} {words}"),
+                format!("{base} {based} {cap} {capped} {used} {top} {told} {said} {since} {words}"),
             )
         };
         let Time { now, offset } = self.time;

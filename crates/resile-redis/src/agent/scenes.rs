@@ -1,0 +1,87 @@
+//! Fleets whose server is away while the provider refuses.
+
+use std::time::Duration;
+
+use super::world::{Scene, Second};
+
+const fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Three processes that want more than the limit. The server comes after six seconds.
+fn late(least_members: u32) -> Scene {
+    Scene {
+        calls: vec![60.0, 40.0, 30.0],
+        least_members,
+        server: vec![at(6)],
+        seed: 0,
+        lag: Duration::ZERO,
+        provider: vec![(at(0), 100.0)],
+    }
+}
+
+fn refused(seconds: &[Second]) -> u32 {
+    seconds.iter().map(|second| second.refused).sum()
+}
+
+fn accepted(seconds: &[Second]) -> f64 {
+    let all: u32 = seconds.iter().map(|second| second.accepted).sum();
+    f64::from(all) / f64::from(u32::try_from(seconds.len()).unwrap())
+}
+
+/// Each uses the whole limit, so the provider refuses. That is no lesson on the limit.
+#[test]
+fn processes_that_start_without_a_server_do_not_lower_the_limit_of_the_fleet() {
+    let played = late(1).play(40);
+    assert!(refused(&played[..6]) > 3, "{played:?}");
+    assert!(played[..6].iter().any(|second| second.used < 90), "each has learned: {played:?}");
+    assert!(played[12..].iter().all(|second| second.used >= 97), "{played:?}");
+    assert!(accepted(&played[12..]) > 95.0, "{played:?}");
+}
+
+/// The server answers the leases earlier than the renewals. So a process shares before it knows the others.
+#[test]
+fn the_lesson_of_a_process_that_does_not_know_the_others_yet_waits() {
+    for seed in 0..40 {
+        let mut scene = late(1);
+        (scene.seed, scene.lag) = (seed, Duration::from_millis(600 + 10 * seed));
+        let played = scene.play(16);
+        assert!(played[12..].iter().all(|second| second.used >= 97), "seed {seed}: {played:?}");
+    }
+}
+
+/// The processes divide the limit from the start on, so the provider refuses nothing.
+#[test]
+fn the_least_number_of_members_spares_the_refusals_of_a_start_without_a_server() {
+    let played = late(3).play(40);
+    assert_eq!(refused(&played[..6]), 0, "{played:?}");
+    assert!(played.iter().all(|second| second.used == 100), "{played:?}");
+}
+
+/// The limit of the provider is a third of the one in the code.
+#[test]
+fn what_all_have_learned_without_a_server_is_not_forgotten() {
+    let mut scene = late(3);
+    (scene.server, scene.provider) = (vec![at(60)], vec![(at(0), 33.0)]);
+    scene.calls = vec![60.0; 3];
+    let played = scene.play(90);
+    assert!(refused(&played[..60]) > 10, "{played:?}");
+    assert!(played[66..].iter().all(|second| (15..=60).contains(&second.used)), "{played:?}");
+}
+
+/// The members know each other, and each learns all of the lesson. The sum would be a hundredth of the limit.
+#[test]
+fn what_members_learn_in_an_outage_counts_once() {
+    let scene = Scene {
+        calls: vec![60.0; 4],
+        least_members: 1,
+        server: vec![at(0), at(10), at(70)],
+        seed: 0,
+        lag: Duration::ZERO,
+        provider: vec![(at(0), 100.0), (at(10), 50.0)],
+    };
+    let played = scene.play(80);
+    assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
+    assert!(refused(&played[10..70]) > 10, "{played:?}");
+    assert!(played[76..].iter().all(|second| (25..=80).contains(&second.used)), "{played:?}");
+}

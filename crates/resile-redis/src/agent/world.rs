@@ -1,0 +1,212 @@
+//! Whole agents in virtual time, with the models of the scripts in place of the server, and a provider.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use resile::quota::{Dimension, Rate};
+use resile::time::ManualTimer;
+use resile::upstream::Shared;
+use resile::{Cooldown, Quota, Upstream, Verdict};
+
+use super::job::{Answer, Job};
+use super::round::{Failure, Outcome};
+use super::step::Agent;
+use super::{Context, Plan};
+use crate::keys::Keys;
+use crate::meter::Meter;
+use crate::scripts::model::{Account, Hold, Lessons, Model};
+use crate::scripts::{HoldRequest, LearnedRequest, MemberReply, ScriptError};
+use crate::store::{Site, Store};
+
+/// What happens in a world. The processes begin within a second.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    /// The calls a second of each process, which has the limit of 100 a second in its code.
+    pub(super) calls: Vec<f64>,
+    pub(super) least_members: u32,
+    /// The times from which on the server is there, or away again.
+    pub(super) server: Vec<Duration>,
+    pub(super) seed: u64,
+    /// The time for which the server has no answer to a renewal when it is there.
+    pub(super) lag: Duration,
+    /// The limit of the provider from some times on, in requests a second.
+    pub(super) provider: Vec<(Duration, f64)>,
+}
+
+/// What has happened in one second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Second {
+    pub(super) accepted: u32,
+    pub(super) refused: u32,
+    /// The lowest limit that a process uses at its end, in requests a second.
+    pub(super) used: u32,
+}
+
+const TICK: Duration = Duration::from_millis(2);
+/// The calls that wait in one process at the most.
+const QUEUE: f64 = 12.0;
+
+/// The server.
+#[derive(Default)]
+struct Server {
+    accounts: BTreeMap<String, Account>,
+    lessons: Lessons,
+    hold: Hold,
+    /// The end of the presence of each member.
+    members: BTreeMap<usize, Duration>,
+}
+
+impl Server {
+    fn answer(&mut self, id: usize, job: &Job, now: Duration) -> Answer {
+        let micros = i128::try_from(now.as_micros()).unwrap() + 1_000_000_000;
+        match job {
+            Job::Subscribe => Answer::Subscribed(0),
+            Job::Renew(ttl) => {
+                self.members.insert(id, now + *ttl);
+                self.members.retain(|_, end| *end > now);
+                let members = self.members.len() as u64;
+                Answer::Members(MemberReply { members, stepped: Duration::ZERO })
+            }
+            Job::Limits(known) => Answer::Limits(known.clone()),
+            Job::Learn(reports) => {
+                Answer::Learned(self.lessons.step(micros, &LearnedRequest { reports }))
+            }
+            Job::Lease { key, scale, ask, ttl, .. } => {
+                let account = self.accounts.entry(key.clone()).or_default();
+                let id = format!("p{id}");
+                Answer::Lease(account.step(micros, &ask.request(&id, scale, *ttl, 1)))
+            }
+            Job::Hold(hold) => {
+                let resile::cooldown::Hold { remaining, elapsed, hint } = hold.unwrap_or_default();
+                let (id, channel) = ("p", "holds");
+                let request = HoldRequest { id, channel, remaining, elapsed, hint };
+                Answer::Hold(self.hold.step(micros, &request))
+            }
+            Job::Vote { .. } | Job::Probe { .. } => unreachable!("no such part"),
+        }
+    }
+}
+
+/// A provider that counts as a token bucket.
+struct Provider {
+    level: f64,
+}
+
+impl Provider {
+    const BURST: f64 = 25.0;
+
+    fn refill(&mut self, limit: f64) {
+        self.level = (self.level + limit * TICK.as_secs_f64()).min(Self::BURST);
+    }
+
+    fn accepts(&mut self) -> bool {
+        let accepts = self.level >= 1.0;
+        self.level -= if accepts { 1.0 } else { 0.0 };
+        accepts
+    }
+}
+
+impl Scene {
+    /// Plays the scene for some seconds.
+    pub(super) fn play(&self, seconds: usize) -> Vec<Second> {
+        let timer = ManualTimer::with_seed(self.seed);
+        let rate = Rate::per_second(100).with_burst(25);
+        let upstream = |_: &f64| {
+            let quota = Quota::new().with_requests(rate);
+            let upstream = Upstream::new("shop").with_cooldown(Cooldown::new()).with_quota(quota);
+            upstream.with_timer(timer.clone())
+        };
+        let upstreams: Vec<_> = self.calls.iter().map(upstream).collect();
+        let context = |id| Context {
+            store: Store::new(Site::server("redis://nowhere").unwrap()),
+            plan: Plan { least_members: self.least_members, ..Plan::new() },
+            keys: Keys::new("test", "shop"),
+            id: Arc::from(format!("p{id}")),
+            meter: Meter::new("shop"),
+        };
+        let contexts: Vec<_> = (0..upstreams.len()).map(context).collect();
+        let shared: Vec<_> = upstreams.iter().map(|it| it.share().unwrap()).collect();
+        let processes = shared.iter().zip(&contexts).zip(&self.calls);
+        let mut processes: Vec<_> = processes
+            .map(|((shared, context), calls)| Process {
+                agent: Agent::new(shared, context),
+                shared,
+                calls: *calls,
+                waiting: 0.0,
+                jobs: Vec::new(),
+            })
+            .collect();
+        let (mut server, mut provider) = (Server::default(), Provider { level: Provider::BURST });
+        let (mut now, mut played) = (Duration::ZERO, Vec::new());
+        for second in 1..=seconds {
+            let mut counts = Second::default();
+            while now < Duration::from_secs(second as u64) {
+                let is_away = self.server.iter().filter(|at| **at <= now).count() % 2 == 0;
+                let mut limits = self.provider.iter().filter(|(at, _)| *at <= now);
+                provider.refill(limits.next_back().map_or(0.0, |(_, limit)| *limit));
+                // They begin one after another, so they do not try again at one time.
+                let begun = now.as_millis() / 330 + 1;
+                let begun = usize::try_from(begun).unwrap();
+                for (id, process) in processes.iter_mut().enumerate().take(begun) {
+                    let renews = self.server.iter().all(|at| now < *at || now >= *at + self.lag);
+                    process.exchange(id, (!is_away).then_some(&mut server), renews, now);
+                    process.call(&mut provider, &mut counts);
+                }
+                timer.advance(TICK);
+                now += TICK;
+            }
+            let used = |it: &Upstream<_>| it.quota_rate(Dimension::Requests).unwrap().count();
+            counts.used = upstreams.iter().map(used).min().unwrap();
+            played.push(counts);
+        }
+        played
+    }
+}
+
+/// A process with its agent.
+struct Process<'a> {
+    agent: Agent<'a, ManualTimer>,
+    shared: &'a Shared<'a, ManualTimer>,
+    calls: f64,
+    waiting: f64,
+    /// The exchanges that run.
+    jobs: Vec<Job>,
+}
+
+impl Process<'_> {
+    /// Takes the answers to the exchanges of the last tick, and begins the next ones.
+    fn exchange(&mut self, id: usize, server: Option<&mut Server>, renews: bool, now: Duration) {
+        let jobs = std::mem::take(&mut self.jobs);
+        let mut server = server;
+        let answer = |job: Job| {
+            let is_answered = renews || matches!(job, Job::Lease { .. });
+            let answer = match &mut server {
+                Some(server) if is_answered => Ok(server.answer(id, &job, now)),
+                _ => Err(Failure::Script(ScriptError::Lost("no server".to_owned()))),
+            };
+            (job, answer, TICK)
+        };
+        let outcomes: Vec<Outcome> = jobs.into_iter().map(answer).collect();
+        if !outcomes.is_empty() {
+            self.agent.apply(outcomes, now);
+        }
+        self.agent.step(now);
+        self.jobs = self.agent.due(0, now);
+    }
+
+    fn call(&mut self, provider: &mut Provider, counts: &mut Second) {
+        self.waiting = (self.waiting + self.calls * TICK.as_secs_f64()).min(QUEUE);
+        while self.waiting >= 1.0 {
+            let Ok(admission) = self.shared.upstream().try_admit() else { break };
+            self.waiting -= 1.0;
+            if provider.accepts() {
+                admission.succeeded();
+                counts.accepted += 1;
+            } else {
+                admission.settle(&Verdict::throttled().after(Duration::from_secs(1)));
+                counts.refused += 1;
+            }
+        }
+    }
+}
