@@ -12,7 +12,7 @@ use super::tell::is_away;
 use crate::lease::{Lease, TTL};
 use crate::meter::word;
 use crate::name;
-use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice};
+use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice, SilenceNotice};
 
 /// The least step of a clock that is worth a line in the log.
 const LEAST_STEP: Duration = Duration::from_millis(500);
@@ -21,12 +21,16 @@ const ONE_STEP: Duration = Duration::from_secs(5);
 
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
-    /// Continues a hold of another member, or counts one less that has left.
+    /// Continues a hold of another member, counts one less that has left, or notes one that is silent.
     pub(super) fn hear(&mut self, message: &str, now: Duration) {
         if let Some(LeaveNotice { id, members }) = LeaveNotice::parse(message) {
             if id != self.id() {
                 self.census.left(members);
-                self.departures.note(id);
+                self.departures.left(id);
+            }
+        } else if let Some(SilenceNotice { id }) = SilenceNotice::parse(message) {
+            if id != self.id() {
+                self.departures.fell_silent(id, now);
             }
         } else if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message)
         {

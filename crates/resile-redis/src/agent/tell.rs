@@ -45,7 +45,7 @@ impl<M: Timer> Agent<'_, M> {
             let before = Some(before).filter(|before| *before > 0);
             tracing::info!(target: "resile", upstream, members, before, "fleet: shared by {words}");
         } else if !self.notices.has_news() && told == state {
-            self.departures = Departures::default(); // as many have joined
+            self.departures.settle(now);
         }
         let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
