@@ -108,10 +108,11 @@ fn a_status_is_worded() {
         (State::Coasting, "coasting", "coasting: the store does not answer"),
         (State::Safe, "safe", "safe mode: the store has never answered"),
         (State::Learning, "learning", "learning: the store answers again, 2 processes known last"),
+        (State::Left, "left", "left: the process shares nothing"),
     ];
     for (state, word, text) in all {
         assert_eq!((state.as_str(), worded(state).as_str()), (word, text));
     }
-    assert_eq!(format!("{host:?}").matches("fleet: Some(Learning)").count(), 1);
-    assert!(format!("{shared:?}").contains("Learning"));
+    assert_eq!(format!("{host:?}").matches("fleet: Some(Left)").count(), 1);
+    assert!(format!("{shared:?}").contains("Left"));
 }

@@ -137,5 +137,10 @@ where
         seat.release();
         round.end().await
     };
-    agent.tell_leave(&outcomes);
+    let remaining = agent.tell_leave(&outcomes);
+    seat.update(|snapshot| {
+        snapshot.members = remaining.unwrap_or(snapshot.members);
+        snapshot.votes = None;
+        context.meter.publish(snapshot);
+    });
 }

@@ -107,8 +107,9 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
-    /// Logs that the member has left. `outcomes` are the answers to its last exchanges.
-    pub(super) fn tell_leave(&self, outcomes: &[Outcome]) {
+    /// Logs that the member has left. `outcomes` are the answers to its last exchanges. Returns the number
+    /// of members that remain, if the store has told it.
+    pub(super) fn tell_leave(&self, outcomes: &[Outcome]) -> Option<u32> {
         let (upstream, member) = (self.shared.upstream().name(), name::of_id(self.id()));
         let members = outcomes.iter().find_map(|(_, answer, _)| match answer {
             Ok(Answer::Members(reply)) => u32::try_from(reply.members).ok(),
@@ -121,6 +122,7 @@ impl<M: Timer> Agent<'_, M> {
             None => "the store did not answer".to_owned(),
         };
         tracing::info!(target: "resile", upstream, member, members, "fleet: left, {words}");
+        members
     }
 
     /// Logs the votes of the breakers when they change. `is_open` is the own vote.
@@ -181,7 +183,8 @@ impl<M: Timer> Agent<'_, M> {
         snapshot.state = self.state();
         snapshot.members = self.census.last();
         snapshot.age = self.answered_at.map(|at| now.saturating_sub(at));
-        let is_news = (snapshot.exchanges, snapshot.failures) != (self.exchanges, self.failures);
+        let is_news = (snapshot.exchanges, snapshot.failures, snapshot.votes)
+            != (self.exchanges, self.failures, self.votes.tally());
         snapshot.latency = self.meter.latency();
         snapshot.starves_for = self.starves_for;
         snapshot.exchanges = self.exchanges;

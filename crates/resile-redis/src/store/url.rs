@@ -30,7 +30,9 @@ pub(super) fn fault(url: &str) -> BadUrl {
     match &*scheme {
         "rediss" | "valkeys" if !cfg!(feature = "tls") => return NO_TLS,
         "redis" | "valkey" | "rediss" | "valkeys" => {}
-        "unix" | "redis+unix" | "valkey+unix" => return wrong!("the socket or its setting is wrong"),
+        "unix" | "redis+unix" | "valkey+unix" => {
+            return wrong!("the socket or its setting is wrong");
+        }
         _ => return wrong!("its scheme is not `redis` or `rediss`"),
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -89,7 +91,10 @@ mod tests {
             ("redis://user:password@[::1]:65536/0", "its port is not a number up to 65535"),
             ("redis://0.0.0.0:6379", "its host is not the address of one server"),
             ("redis://localhost/db", "its database, the part after the host, is not a number"),
-            ("redis://user:p/w@localhost", "a `/`, `?` or `#` of its user or password is not percent-encoded"),
+            (
+                "redis://user:p/w@localhost",
+                "a `/`, `?` or `#` of its user or password is not percent-encoded",
+            ),
             ("redis://local host", "its host, user, password or setting has a wrong character"),
         ] {
             let wanted = format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile_redis::Fleet;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
@@ -38,6 +39,7 @@ async fn a_member_that_leaves_or_dies_is_named() {
     assert_eq!(told("fleet: left"), [left]);
     let snapshot = crew[2].member.snapshot();
     assert!(!snapshot.is_joined && snapshot.leases.is_empty(), "{snapshot:?}");
+    assert_eq!((snapshot.state, snapshot.members), (State::Left, 3), "those that remain");
     let began = Instant::now();
     until("the smaller number", || members(3), words).await;
     let line = "fleet: shared by 3 processes, 4 before: web-3 left";
