@@ -91,6 +91,7 @@ where
     let desk = Desk::new(&context);
     let began = Instant::now();
     let mut agent = Agent::new(&shared, &context);
+    agent.tell_parts();
     let mut round = Round::none();
     let mut listens_at = began;
     let mut leaves_since = None;

@@ -238,6 +238,11 @@ impl<'a, M: Timer> Agent<'a, M> {
         jobs
     }
 
+    /// Returns whether the fleet has votes.
+    pub(super) const fn has_votes(&self) -> bool {
+        self.plan.votes
+    }
+
     /// Returns whether the upstream has a breaker that votes.
     pub(super) fn votes_count(&self) -> bool {
         self.plan.votes && self.shared.upstream().breaker().is_some()

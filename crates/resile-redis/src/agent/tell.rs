@@ -21,6 +21,26 @@ pub(super) const fn is_away(state: State) -> bool {
 
 /// Tells operators and programs of the state.
 impl<M: Timer> Agent<'_, M> {
+    /// Warns of a membership that shares nothing, or no votes although they are on. Called once.
+    pub(super) fn tell_parts(&self) {
+        let upstream = self.shared.upstream().name();
+        let (has_breaker, votes) = (self.shared.upstream().breaker().is_some(), self.has_votes());
+        let is_idle = self.leases.is_empty() && self.shared.upstream().cooldown().is_none();
+        if is_idle && !(votes && has_breaker) {
+            tracing::warn!(
+                target: "resile", upstream,
+                "fleet: nothing to share: the upstream has no quota, no cooldown, no budget that is \
+                 shared and no breaker that votes"
+            );
+        } else if votes && !has_breaker {
+            tracing::warn!(
+                target: "resile", upstream,
+                "fleet: votes need a breaker, and the upstream has none: add one or leave \
+                 `with_votes` out"
+            );
+        }
+    }
+
     /// Reports a state that lasts, and logs the reason of a bad one.
     pub(super) fn tell(&mut self, now: Duration) {
         let upstream = self.shared.upstream().name();
@@ -71,13 +91,22 @@ impl<M: Timer> Agent<'_, M> {
             (State::Safe, None) => {
                 self.silent_since = Some(self.answered_at.unwrap_or_default());
                 match self.answered_at.map(|at| now.saturating_sub(at)) {
-                    None => tracing::warn!(
+                    None if self.leases.is_empty() => tracing::warn!(
                         target: "resile",
                         upstream,
                         members,
-                        "fleet: the store has never answered, so each process uses 1/{members} of \
-                         the limit. Is the fleet larger? Raise `with_least_members`: {error}"
+                        "fleet: the store has never answered, so nothing is shared: {error}"
                     ),
+                    None => {
+                        let part = part(members);
+                        tracing::warn!(
+                            target: "resile",
+                            upstream,
+                            members,
+                            "fleet: the store has never answered, so each process uses {part}. Is \
+                             the fleet larger? Raise `with_least_members`: {error}"
+                        );
+                    }
                     Some(silence) => tracing::warn!(
                         target: "resile",
                         upstream,
@@ -216,6 +245,14 @@ impl<M: Timer> Agent<'_, M> {
         if is_news {
             self.meter.publish(snapshot);
         }
+    }
+}
+
+/// Names the part of a limit that each of so many members uses alone.
+fn part(members: u32) -> String {
+    match members {
+        0 | 1 => "the whole limit".to_owned(),
+        _ => format!("1/{members} of the limit"),
     }
 }
 
