@@ -87,12 +87,20 @@ impl<M: Timer> Agent<'_, M> {
             match answer {
                 Ok(answer) => {
                     self.exchanges += 1;
+                    self.faults.answered(self.word_of(&job));
                     self.pace.answered(took);
                     self.answered_at = Some(now);
                     self.accept(&job, answer, now);
                 }
                 Err(failure) => self.fail(&job, &failure, waited, now),
             }
+        }
+        let upstream = self.shared.upstream().name();
+        for (exchange, words) in self.faults.news() {
+            tracing::debug!(
+                target: "resile", upstream, exchange,
+                "fleet: an exchange failed ({exchange}): {words}"
+            );
         }
         match presence {
             Some(true) => self.presence.answered(now, false, TTL),
@@ -189,12 +197,7 @@ impl<M: Timer> Agent<'_, M> {
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
-        let upstream = self.shared.upstream().name();
-        let exchange = self.word_of(job);
-        tracing::debug!(
-            target: "resile", upstream, exchange,
-            "fleet: an exchange failed ({exchange}): {words}"
-        );
+        self.faults.failed(self.word_of(job), &words);
         if self.last_error.as_ref() != Some(&words) {
             self.last_error = Some(words);
         }

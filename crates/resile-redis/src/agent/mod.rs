@@ -3,6 +3,7 @@
 mod answers;
 mod census;
 mod departures;
+mod faults;
 mod holds;
 mod job;
 mod learned;

@@ -136,11 +136,13 @@ async fn a_start_without_a_server_tells_the_number_that_divides_the_limit() {
     let told = || !lines.with("uses 1/8 of the limit").is_empty();
     until("the warning", told, || format!("{:?}", lines.with(""))).await;
     assert!(lines.with("uses 1/8")[0].contains("members=8"), "{:?}", lines.with("uses 1/8"));
+    sleep(Duration::from_secs(2)).await;
+    let failed = lines.with("fleet: an exchange failed (");
     for exchange in ["requests", "members", "messages"] {
-        let failed = lines.with(&format!("fleet: an exchange failed ({exchange}): no connection"));
-        let field = format!("exchange=\"{exchange}\"");
-        assert!(failed.iter().any(|line| line.contains(&field)), "{:?}", lines.with("failed"));
+        let with = |line: &&String| line.contains(exchange) && line.contains(": no connection");
+        assert_eq!(failed.iter().filter(with).count(), 1, "{exchange}: {failed:#?}");
     }
+    assert!(failed.iter().all(|line| line.contains("exchange=\"")), "{failed:#?}");
 }
 
 /// The task writes these lines before `join` returns.
