@@ -60,12 +60,12 @@ impl<M: Timer> Agent<'_, M> {
         if is_new && is_of_strain {
             tracing::debug!(
                 target: "resile", upstream, by,
-                "fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
             );
         } else if is_new {
             tracing::info!(
                 target: "resile", upstream, by,
-                "fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
             );
         }
     }
@@ -99,7 +99,7 @@ impl<M: Timer> Agent<'_, M> {
         for (exchange, words) in self.faults.news() {
             tracing::debug!(
                 target: "resile", upstream, exchange,
-                "fleet: an exchange failed ({exchange}): {words}"
+                "{upstream}: fleet: an exchange failed ({exchange}): {words}"
             );
         }
         match presence {
@@ -167,10 +167,12 @@ impl<M: Timer> Agent<'_, M> {
         self.stepped_at = Some(now);
         if !is_told {
             self.clock_steps += 1;
+            let upstream = self.shared.upstream().name();
             tracing::warn!(
                 target: "resile",
-                upstream = self.shared.upstream().name(),
-                "fleet: the clock of the server ran back by {stepped:.1?}, and the limits go on"
+                upstream,
+                "{upstream}: fleet: the clock of the server ran back by {stepped:.1?}, and the \
+                 limits go on"
             );
         }
     }

@@ -120,8 +120,9 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have different limits of {noun}: this one {limit:.3} a \
-                     second, another one {base:.3}, and all use the lower one: give them the same"
+                    "{upstream}: fleet: the members have different limits of {noun}: this one \
+                     {limit:.3} a second, another one {base:.3}, and all use the lower one: give \
+                     them the same"
                 );
             }
             // The store asks one member to tell operators. It keeps the share that was told last, so
@@ -134,21 +135,22 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have learned that the limit of {noun} is lower, and use \
-                     {used:.3} of {base:.3} a second: correct the setting or its burst"
+                    "{upstream}: fleet: the members have learned that the limit of {noun} is \
+                     lower, and use {used:.3} of {base:.3} a second: correct the setting or its \
+                     burst"
                 );
             } else if is_news {
                 tracing::info!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use the whole limit of {noun} again"
+                    "{upstream}: fleet: the members use the whole limit of {noun} again"
                 );
             } else if falls || ends {
                 tracing::debug!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use {used:.3} of {base:.3} a second of {noun}, as another \
-                     one has told"
+                    "{upstream}: fleet: the members use {used:.3} of {base:.3} a second of {noun}, \
+                     as another one has told"
                 );
             }
         }

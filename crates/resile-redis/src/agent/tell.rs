@@ -29,14 +29,14 @@ impl<M: Timer> Agent<'_, M> {
         if is_idle && !(votes && has_breaker) {
             tracing::warn!(
                 target: "resile", upstream,
-                "fleet: nothing to share: the upstream has no quota, no cooldown, no budget that is \
-                 shared and no breaker that votes"
+                "{upstream}: fleet: nothing to share: the upstream has no quota, no cooldown, no \
+                 budget that is shared and no breaker that votes"
             );
         } else if votes && !has_breaker {
             tracing::warn!(
                 target: "resile", upstream,
-                "fleet: votes need a breaker, and the upstream has none: add one or leave \
-                 `with_votes` out"
+                "{upstream}: fleet: votes need a breaker, and the upstream has none: add one or \
+                 leave `with_votes` out"
             );
         }
     }
@@ -56,14 +56,20 @@ impl<M: Timer> Agent<'_, M> {
         }
         let report = || self.shared.report(told, self.members);
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
-            tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
+            tracing::error!(
+                target: "resile", upstream,
+                "{upstream}: fleet: an observer panicked"
+            );
         }
         self.tell_outage(told, now);
         let members = self.members;
         if let Some(before) = self.notices.count(members, now) {
             let words = self.departures.tell(members, before);
             let before = Some(before).filter(|before| *before > 0);
-            tracing::info!(target: "resile", upstream, members, before, "fleet: shared by {words}");
+            tracing::info!(
+                target: "resile", upstream, members, before,
+                "{upstream}: fleet: shared by {words}"
+            );
         } else if !self.notices.has_news() && told == state {
             self.departures.settle(now);
         }
@@ -72,10 +78,14 @@ impl<M: Timer> Agent<'_, M> {
             Some(Partial::Begins) => tracing::warn!(
                 target: "resile",
                 upstream,
-                "fleet: the limits are shared, but the members, the hold or the votes fail: {error}"
+                "{upstream}: fleet: the limits are shared, but the members, the hold or the votes \
+                 fail: {error}"
             ),
             Some(Partial::Ends) => {
-                tracing::info!(target: "resile", upstream, "fleet: all parts are shared again");
+                tracing::info!(
+                    target: "resile", upstream,
+                    "{upstream}: fleet: all parts are shared again"
+                );
             }
             None => {}
         }
@@ -95,7 +105,8 @@ impl<M: Timer> Agent<'_, M> {
                         target: "resile",
                         upstream,
                         members,
-                        "fleet: the store has never answered, so nothing is shared: {error}"
+                        "{upstream}: fleet: the store has never answered, so nothing is shared: \
+                         {error}"
                     ),
                     None => {
                         let part = part(members);
@@ -103,8 +114,8 @@ impl<M: Timer> Agent<'_, M> {
                             target: "resile",
                             upstream,
                             members,
-                            "fleet: the store has never answered, so each process uses {part}. Is \
-                             the fleet larger? Raise `with_least_members`: {error}"
+                            "{upstream}: fleet: the store has never answered, so each process uses \
+                             {part}. Is the fleet larger? Raise `with_least_members`: {error}"
                         );
                     }
                     Some(silence) => tracing::warn!(
@@ -112,8 +123,8 @@ impl<M: Timer> Agent<'_, M> {
                         upstream,
                         members,
                         elapsed_ms = millis(silence),
-                        "fleet: safe mode: no answer of the store for {silence:.1?}, known members: \
-                         {members}: {error}"
+                        "{upstream}: fleet: safe mode: no answer of the store for {silence:.1?}, \
+                         known members: {members}: {error}"
                     ),
                 }
             }
@@ -129,7 +140,8 @@ impl<M: Timer> Agent<'_, M> {
                     upstream,
                     members,
                     elapsed_ms = millis(lasted),
-                    "fleet: shared by {words} after {lasted:.1?} without an answer of the store"
+                    "{upstream}: fleet: shared by {words} after {lasted:.1?} without an answer of \
+                     the store"
                 );
             }
             _ => {}
@@ -150,7 +162,10 @@ impl<M: Timer> Agent<'_, M> {
             }
             None => "the store did not answer".to_owned(),
         };
-        tracing::info!(target: "resile", upstream, member, members, "fleet: left, {words}");
+        tracing::info!(
+            target: "resile", upstream, member, members,
+            "{upstream}: fleet: left, {words}"
+        );
         members
     }
 
@@ -169,7 +184,7 @@ impl<M: Timer> Agent<'_, M> {
         match count {
             Count::Same | Count::Changed => tracing::debug!(
                 target: "resile", upstream, member, vote, votes = open, needed, members,
-                "fleet: votes for open: {words}"
+                "{upstream}: fleet: votes for open: {words}"
             ),
             Count::Decided => {
                 let decision = if self.votes.is_suspect() {
@@ -179,7 +194,7 @@ impl<M: Timer> Agent<'_, M> {
                 };
                 tracing::info!(
                     target: "resile", upstream, member, vote, votes = open, needed, members,
-                    "fleet: votes for open: {words}: {decision}"
+                    "{upstream}: fleet: votes for open: {words}: {decision}"
                 );
             }
         }
@@ -194,9 +209,10 @@ impl<M: Timer> Agent<'_, M> {
         if let Some(pause) = self.votes.prolonged(step, rest, now) {
             let by = self.votes.failed_by().map(name::of_id);
             let who = name::in_words(by);
+            let upstream = upstream.name();
             tracing::info!(
-                target: "resile", upstream = upstream.name(), by, delay_ms = millis(pause),
-                "fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
+                target: "resile", upstream, by, delay_ms = millis(pause),
+                "{upstream}: fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
             );
         }
     }

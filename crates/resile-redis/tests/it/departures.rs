@@ -34,7 +34,7 @@ async fn a_member_that_leaves_or_dies_is_named() {
     until("all members", || told("fleet: shared by 4 processes").len() >= 3, words).await;
 
     crew[2].member.leave().await;
-    let left = "INFO message=fleet: left, 3 processes remain upstream=\"shared\" \
+    let left = "INFO message=shared: fleet: left, 3 processes remain upstream=\"shared\" \
                 member=\"web-3\" members=3";
     assert_eq!(told("fleet: left"), [left]);
     let snapshot = crew[2].member.snapshot();

@@ -224,7 +224,7 @@ async fn members_that_join_one_after_another_are_told_once() {
     let told = || lines.with("shared by");
     until("the number", || told().len() >= 4, || format!("{:?}", told())).await;
     sleep(Duration::from_secs(2)).await;
-    let of_four = "INFO message=fleet: shared by 4 processes upstream=\"shared\" members=4";
+    let of_four = "INFO message=shared: fleet: shared by 4 processes upstream=\"shared\" members=4";
     assert_eq!(told(), [of_four; 4]);
     crew[0].member.leave().await;
     until("the end of one", || told().len() >= 7, || format!("{:?}", told())).await;
