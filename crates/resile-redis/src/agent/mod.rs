@@ -139,6 +139,7 @@ where
         seat.release();
         round.end().await
     };
+    agent.tell_strains();
     let remaining = agent.tell_leave(&outcomes);
     seat.update(|snapshot| {
         snapshot.members = remaining.unwrap_or(snapshot.members);

@@ -148,6 +148,18 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Tells the numbers of the strains that go on while the member leaves. The process may make no call
+    /// afterwards.
+    pub(super) fn tell_strains(&self) {
+        let upstream = self.shared.upstream().name();
+        if catch_unwind(AssertUnwindSafe(|| self.shared.end_strains())).is_err() {
+            tracing::error!(
+                target: "resile", upstream,
+                "{upstream}: fleet: an observer panicked"
+            );
+        }
+    }
+
     /// Logs that the member has left. `outcomes` are the answers to its last exchanges. Returns the number
     /// of members that remain, if the store has told it.
     pub(super) fn tell_leave(&self, outcomes: &[Outcome]) -> Option<u32> {
