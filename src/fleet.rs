@@ -25,14 +25,17 @@ pub enum State {
     Safe,
     /// The store answers again. It does not know all members yet.
     Learning,
+    /// The process has left. [`Upstream::fleet`](crate::Upstream::fleet) is `None` then, so only the
+    /// handle of a store has this state.
+    Left,
 }
 
 impl State {
-    const ALL: [Self; 5] =
-        [Self::Joining, Self::Shared, Self::Coasting, Self::Safe, Self::Learning];
+    const ALL: [Self; 6] =
+        [Self::Joining, Self::Shared, Self::Coasting, Self::Safe, Self::Learning, Self::Left];
 
     /// Returns a stable word for logs and metrics: `joining`, `shared`, `coasting`, `safe`,
-    /// `learning`.
+    /// `learning`, `left`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,6 +44,7 @@ impl State {
             Self::Coasting => "coasting",
             Self::Safe => "safe",
             Self::Learning => "learning",
+            Self::Left => "left",
         }
     }
 }
@@ -76,6 +80,7 @@ impl fmt::Display for Status {
             State::Learning => {
                 write!(f, "learning: the store answers again, {members} known last")?;
             }
+            State::Left => f.write_str("left: the process shares nothing")?,
         }
         match self.age.filter(|_| matches!(self.state, State::Coasting | State::Safe)) {
             Some(age) => write!(f, " ({age:.1?} since its last answer)"),

@@ -117,7 +117,7 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
                         in_flight: Some(&InFlight { earlier, ..*in_flight }),
                         ..failure
                     });
-                })
+                });
             }
             _ => tell(AttemptFailure { in_flight, ..failure }),
         };

@@ -68,6 +68,7 @@ pub(crate) enum ErrorOf {
 
 /// Everything but the last error.
 #[derive(Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
 pub(crate) struct Facts {
     pub(crate) reason: StopReason,
     pub(crate) kind: CallKind,
@@ -412,7 +413,7 @@ impl<E> GaveUp<GaveUp<E>> {
             if is_asked_again { inner.again_after(again_after) } else { inner }
         } else {
             let Facts {
-                hint, cut, is_unsent, allotted, place, dropped, is_partial, error_of, ..
+                hint, cut, allotted, place, dropped, is_unsent, is_partial, error_of, ..
             } = inner.facts;
             let dropped = facts.dropped.or(dropped);
             let verdict =
@@ -422,10 +423,10 @@ impl<E> GaveUp<GaveUp<E>> {
                 hint,
                 verdict,
                 cut,
-                is_unsent,
                 allotted,
                 place,
                 dropped,
+                is_unsent,
                 is_partial,
                 error_of,
                 upstream,

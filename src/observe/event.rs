@@ -230,7 +230,7 @@ pub enum EventKind<'a> {
     },
     /// A part of the upstream has room again. For ten seconds it made no call wait and refused none.
     ///
-    /// The event comes with the next report of an attempt.
+    /// The event comes with the next report of an attempt, and at once when the process leaves a fleet.
     #[non_exhaustive]
     Relieved {
         /// The part.

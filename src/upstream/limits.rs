@@ -142,6 +142,18 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
     }
 }
 
+/// Ends each strain at once.
+#[cfg(feature = "fleet")]
+#[cold]
+pub(super) fn cut<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
+    let now = nanos(target.timer().now());
+    for by in PARTS {
+        if let Some((lasted, times)) = parts.strains.cut(by, now / MS) {
+            emit(target, parts, now, EventKind::Relieved { by, lasted, times });
+        }
+    }
+}
+
 /// Tells the observer what a quota has found out about its limits.
 pub(super) fn tell<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
     if findings.iter().any(Option::is_some) {

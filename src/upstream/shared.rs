@@ -138,6 +138,14 @@ impl<'a, M: Timer> Shared<'a, M> {
         }
     }
 
+    /// Ends the strains of all parts: each is an event with its numbers, as
+    /// [`Relieved`](EventKind::Relieved) after a quiet time. A process that leaves calls it last, because
+    /// it may have no later call whose report would tell the end. A call that waits afterwards begins
+    /// another strain.
+    pub fn end_strains(&self) {
+        super::limits::cut(self.upstream, &self.upstream.parts);
+    }
+
     /// Notes that the store answers now. The age of the status counts from here.
     pub fn answered(&self) {
         self.upstream.parts.fleet.answered(self.upstream.now());

@@ -64,6 +64,16 @@ impl Strain {
         }
     }
 
+    /// Ends the strain at once. Returns its length up to `now` and its number of waits and refusals to
+    /// exactly one caller.
+    #[cfg(feature = "fleet")]
+    fn cut(&self, now: u64) -> Option<(Duration, u64)> {
+        let word = self.word.swap(0, Ordering::AcqRel);
+        let began = (word >> TIMES_BITS).checked_sub(1)?;
+        let last = self.last.load(Ordering::Acquire).min(now);
+        Some((Duration::from_millis(last.saturating_sub(began)), word & TIMES))
+    }
+
     /// Ends the strain after a quiet time. Returns its length and its number of waits and refusals
     /// to exactly one caller.
     fn end(&self, now: u64) -> Option<(Duration, u64)> {
@@ -122,6 +132,13 @@ impl Strains {
         Some(ended)
     }
 
+    #[cfg(feature = "fleet")]
+    pub(super) fn cut(&self, by: HeldBy, now: u64) -> Option<(Duration, u64)> {
+        let ended = self.of(by)?.cut(now)?;
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        Some(ended)
+    }
+
     /// Returns the strain of a part. The breaker has its own events.
     fn of(&self, by: HeldBy) -> Option<&Strain> {
         let index = match by {
@@ -174,6 +191,17 @@ mod tests {
         strains.prolong(BY, 700);
         assert_eq!(strains.end(BY, 900 + QUIET - 1), None);
         assert_eq!(strains.end(BY, 900 + QUIET), Some((Duration::from_millis(300), 1)));
+    }
+
+    #[test]
+    #[cfg(feature = "fleet")]
+    fn a_strain_that_is_cut_has_the_time_until_then() {
+        let strains = Strains::new();
+        assert_eq!(strains.cut(BY, 0), None);
+        assert!(strains.note(BY, 100, 400, 2));
+        assert_eq!(strains.cut(BY, 300), Some((Duration::from_millis(200), 2)), "a hold goes on");
+        assert_eq!((strains.cut(BY, 300), strains.end(BY, u64::MAX)), (None, None));
+        assert!(!strains.is_any() && strains.note(BY, 500, 500, 1));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use resile::Upstream;
 use resile::fleet::State;
 use resile::observe::{Event, EventKind};
+use resile::quota::{Dimension, Rate};
 use resile::time::ManualTimer;
+use resile::upstream::Resource;
+use resile::{Quota, Upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -108,10 +110,46 @@ fn a_status_is_worded() {
         (State::Coasting, "coasting", "coasting: the store does not answer"),
         (State::Safe, "safe", "safe mode: the store has never answered"),
         (State::Learning, "learning", "learning: the store answers again, 2 processes known last"),
+        (State::Left, "left", "left: the process shares nothing"),
     ];
     for (state, word, text) in all {
         assert_eq!((state.as_str(), worded(state).as_str()), (word, text));
     }
-    assert_eq!(format!("{host:?}").matches("fleet: Some(Learning)").count(), 1);
-    assert!(format!("{shared:?}").contains("Learning"));
+    assert_eq!(format!("{host:?}").matches("fleet: Some(Left)").count(), 1);
+    assert!(format!("{shared:?}").contains("Left"));
+}
+
+/// The process may end afterwards, without a call whose report would tell it.
+#[test]
+fn a_member_that_leaves_tells_the_numbers_of_its_strains() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&seen);
+    let timer = ManualTimer::new();
+    let host = Upstream::new("model")
+        .with_quota(Quota::new().with_requests(Rate::per_second(10)))
+        .with_timer(timer.clone())
+        .with_shared_observer(move |event: &Event<'_>| {
+            if let EventKind::Limiting { .. } | EventKind::Relieved { .. } = event.kind {
+                events.lock().unwrap().push(event.to_string());
+            }
+        });
+    let told = || std::mem::take(&mut *seen.lock().unwrap());
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = host.share().unwrap();
+    shared.end_strains();
+    shared.report(State::Shared, 2);
+    shared.extend(requests, 9 * SECOND);
+    timer.advance(3 * SECOND);
+    shared.adjust(requests, 0); // the store has no more
+    host.try_admit().unwrap_err();
+    timer.advance(SECOND);
+    host.try_admit().unwrap_err();
+    assert_eq!(told().len(), 1);
+    shared.end_strains();
+    assert_eq!(told(), ["model: quota has units again: 2 waits or refusals within 1.0s"]);
+    shared.end_strains();
+    drop(shared);
+    timer.advance(60 * SECOND);
+    host.try_admit().unwrap().succeeded();
+    assert!(told().is_empty(), "no strain is told twice");
 }

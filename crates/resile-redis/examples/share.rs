@@ -3,14 +3,16 @@
 use std::time::{Duration, Instant};
 
 use resile::quota::Rate;
-use resile::{Budget, Cooldown, Never, Quota, RetryPolicy, Upstream, retry};
+use resile::{Breaker, Budget, Cooldown, Never, Quota, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 
 static MODEL: Upstream = Upstream::new("model")
+    .with_breaker(Breaker::new())
     .with_budget(Budget::new())
     .with_cooldown(Cooldown::new())
-    .with_quota(Quota::new().with_requests(Rate::per_second(10).with_burst(2)));
+    // With half of the limit the last of ten calls waits for two seconds.
+    .with_quota(Quota::new().with_requests(Rate::per_second(10).with_burst(2)).with_queue(10));
 
 const POLICY: RetryPolicy = RetryPolicy::new().with_total_timeout(Duration::from_secs(5));
 
@@ -23,7 +25,8 @@ async fn ask() -> std::io::Result<&'static str> {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let url = std::env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
-    let member = Fleet::new(&url)?.with_prefix("guide").join(&MODEL)?;
+    let fleet = Fleet::new(&url)?.with_prefix("guide").with_votes(true);
+    let member = fleet.join(&MODEL)?; // a dropped one stays in the fleet
 
     for _ in 0..20 {
         let (began, mut calls) = (Instant::now(), 0);
@@ -33,6 +36,11 @@ async fn main() -> anyhow::Result<()> {
         }
         if let Some(status) = MODEL.fleet() {
             println!("{calls} calls in a second, {status}");
+        }
+        let seen = member.snapshot();
+        if let Some(votes) = seen.votes.filter(|votes| votes.open > 0) {
+            let (open, all) = (votes.open, votes.members);
+            println!("{open} of {all} vote open: {:?}", seen.open_voters);
         }
     }
     member.leave().await; // the others have all ten at once

@@ -3,14 +3,13 @@ use std::fmt;
 
 /// An error of the constructors of [`Fleet`](crate::Fleet): an address is no URL of a Redis server.
 ///
-/// The error does not print the URL, which may have a password.
+/// `Display` names the wrong part. The error does not print the URL, which may have a password.
 #[derive(Debug)]
-pub struct BadUrl(pub(crate) String);
+pub struct BadUrl(pub(crate) &'static str);
 
 impl fmt::Display for BadUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not the URL of a Redis server ({}): ", self.0)?;
-        f.write_str("use redis://user:password@host:6379/0, or rediss:// with the feature `tls`")
+        f.write_str(self.0)
     }
 }
 

@@ -1,10 +1,8 @@
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use resile::Upstream;
 use resile::quota::{Dimension, Rate};
 use resile::time::Timer;
 use tokio::runtime::Handle;
@@ -18,6 +16,7 @@ use crate::member::Member;
 use crate::meter::Meter;
 use crate::name;
 use crate::scripts::LimitsRequest;
+use crate::shareable::Shareable;
 use crate::store::{Site, Store};
 
 /// A fleet: the processes that share upstreams through one Redis or Valkey server.
@@ -233,7 +232,8 @@ impl Fleet {
     /// it does not leave the fleet.
     ///
     /// The upstream is a `&'static Upstream` or an `Arc<Upstream>`. For a `LazyLock` in a `static`
-    /// pass `&*UPSTREAM`. The task keeps the `Arc`, also if a [`Keyed`](resile::Keyed) drops it.
+    /// pass `&*UPSTREAM`. A reference to a local upstream is rejected with "does not live long enough": put
+    /// that upstream into an `Arc`. The task keeps the `Arc`, also if a [`Keyed`](resile::Keyed) drops it.
     /// The members must have the same limits.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Fleet {
     /// Panics on a tokio runtime without timers.
     pub fn join<U, M>(&self, upstream: U) -> Result<Member, JoinError>
     where
-        U: Deref<Target = Upstream<M>> + Send + Sync + 'static,
+        U: Shareable<M>,
         M: Timer + Send + Sync + 'static,
     {
         let runtime = Handle::try_current().map_err(|_| JoinError::NoRuntime)?;

@@ -15,6 +15,7 @@ mod mode;
 mod name;
 mod scale;
 mod scripts;
+mod shareable;
 mod store;
 
 #[cfg(feature = "tls")]
@@ -23,5 +24,6 @@ pub use error::{BadUrl, JoinError, NotSet};
 pub use fail_mode::FailMode;
 pub use fleet::Fleet;
 pub use member::{Leased, Member, Snapshot, Tally};
+pub use shareable::Shareable;
 #[cfg(feature = "tls")]
 pub use store::Tls;

@@ -19,10 +19,10 @@ pub struct Member {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// True until the member leaves or its runtime ends. Then the leases, the votes and the names are
-    /// empty, and all other fields have their last values.
+    /// True until the member leaves or its runtime ends. Then the state is [`State::Left`], the leases, the
+    /// votes and the names are empty, and all other fields have their last values.
     pub is_joined: bool,
-    /// The worst state of all exchanges.
+    /// The worst state of all exchanges, or [`State::Left`].
     pub state: State,
     /// True while the limits are shared and something else is not: a key of the members, the hold
     /// or the votes fails. [`last_error`](Self::last_error) says why.
@@ -30,8 +30,8 @@ pub struct Snapshot {
     /// True while the upstream has had no call for ten seconds. The member then holds no units, and
     /// asks the server about twice a minute.
     pub rests: bool,
-    /// The number of members that the server counted last, with this one. While it counts anew after a
-    /// loss of its data, the limits are divided by the larger number before.
+    /// The number of members that the server counted last, with this one unless it has left. While it
+    /// counts anew after a loss of its data, the limits are divided by the larger number before.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
     pub age: Option<Duration>,
@@ -164,6 +164,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         self.update(|snapshot| {
             snapshot.is_joined = false;
+            snapshot.state = State::Left;
             snapshot.leases.clear();
             snapshot.votes = None;
             snapshot.open_voters.clear();

@@ -1,4 +1,6 @@
 use std::sync::Arc;
+#[cfg(feature = "metrics")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -19,6 +21,9 @@ use crate::member::Tally;
 pub(crate) struct Meter {
     /// The duration of the last exchange with an answer in nanoseconds, or [`NONE`].
     latency: Arc<AtomicU64>,
+    /// True while the series of the votes has their numbers.
+    #[cfg(feature = "metrics")]
+    has_votes: Arc<AtomicBool>,
     #[cfg(feature = "metrics")]
     name: SharedString,
 }
@@ -32,6 +37,8 @@ impl Meter {
         describe();
         Self {
             latency: Arc::new(AtomicU64::new(NONE)),
+            #[cfg(feature = "metrics")]
+            has_votes: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "metrics")]
             name: SharedString::from(name.to_owned()),
         }
@@ -77,10 +84,15 @@ impl Meter {
                     .set(level as f64 / unit);
             }
         }
-        if let Some(Tally { open, needed, members }) = snapshot.votes {
-            let counts = [("open", Some(open)), ("needed", needed), ("members", Some(members))];
-            for (kind, count) in counts {
-                let count = count.map_or(f64::INFINITY, |count| count as f64);
+        let votes = snapshot.votes.map(|Tally { open, needed, members }| {
+            let needed = needed.map_or(f64::INFINITY, |needed| needed as f64);
+            [open as f64, needed, members as f64]
+        });
+        let had_votes = self.has_votes.swap(votes.is_some(), Ordering::Relaxed);
+        if votes.is_some() || had_votes {
+            // A gauge cannot be taken back, and the last numbers are not those of now.
+            let counts = votes.unwrap_or([f64::NAN; 3]);
+            for (kind, count) in ["open", "needed", "members"].into_iter().zip(counts) {
                 gauge!("resile_fleet_votes", "upstream" => name(), "kind" => kind).set(count);
             }
         }

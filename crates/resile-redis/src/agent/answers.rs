@@ -12,7 +12,7 @@ use super::tell::is_away;
 use crate::lease::{Lease, TTL};
 use crate::meter::word;
 use crate::name;
-use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice};
+use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice, SilenceNotice};
 
 /// The least step of a clock that is worth a line in the log.
 const LEAST_STEP: Duration = Duration::from_millis(500);
@@ -21,12 +21,16 @@ const ONE_STEP: Duration = Duration::from_secs(5);
 
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
-    /// Continues a hold of another member, or counts one less that has left.
+    /// Continues a hold of another member, counts one less that has left, or notes one that is silent.
     pub(super) fn hear(&mut self, message: &str, now: Duration) {
         if let Some(LeaveNotice { id, members }) = LeaveNotice::parse(message) {
             if id != self.id() {
                 self.census.left(members);
-                self.departures.note(id);
+                self.departures.left(id);
+            }
+        } else if let Some(SilenceNotice { id }) = SilenceNotice::parse(message) {
+            if id != self.id() {
+                self.departures.fell_silent(id, now);
             }
         } else if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message)
         {
@@ -56,12 +60,12 @@ impl<M: Timer> Agent<'_, M> {
         if is_new && is_of_strain {
             tracing::debug!(
                 target: "resile", upstream, by,
-                "fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
             );
         } else if is_new {
             tracing::info!(
                 target: "resile", upstream, by,
-                "fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
             );
         }
     }
@@ -83,12 +87,20 @@ impl<M: Timer> Agent<'_, M> {
             match answer {
                 Ok(answer) => {
                     self.exchanges += 1;
+                    self.faults.answered(self.word_of(&job));
                     self.pace.answered(took);
                     self.answered_at = Some(now);
                     self.accept(&job, answer, now);
                 }
                 Err(failure) => self.fail(&job, &failure, waited, now),
             }
+        }
+        let upstream = self.shared.upstream().name();
+        for (exchange, words) in self.faults.news() {
+            tracing::debug!(
+                target: "resile", upstream, exchange,
+                "{upstream}: fleet: an exchange failed ({exchange}): {words}"
+            );
         }
         match presence {
             Some(true) => self.presence.answered(now, false, TTL),
@@ -155,10 +167,12 @@ impl<M: Timer> Agent<'_, M> {
         self.stepped_at = Some(now);
         if !is_told {
             self.clock_steps += 1;
+            let upstream = self.shared.upstream().name();
             tracing::warn!(
                 target: "resile",
-                upstream = self.shared.upstream().name(),
-                "fleet: the clock of the server ran back by {stepped:.1?}, and the limits go on"
+                upstream,
+                "{upstream}: fleet: the clock of the server ran back by {stepped:.1?}, and the \
+                 limits go on"
             );
         }
     }
@@ -185,12 +199,7 @@ impl<M: Timer> Agent<'_, M> {
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
-        let upstream = self.shared.upstream().name();
-        let exchange = self.word_of(job);
-        tracing::debug!(
-            target: "resile", upstream, exchange,
-            "fleet: an exchange failed ({exchange}): {words}"
-        );
+        self.faults.failed(self.word_of(job), &words);
         if self.last_error.as_ref() != Some(&words) {
             self.last_error = Some(words);
         }

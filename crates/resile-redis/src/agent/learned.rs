@@ -167,7 +167,7 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have different limits of {noun}: this one {} a \
+                    "{upstream}: fleet: the members have different limits of {noun}: this one {} a \
                      second, another one {}, and all use the lower one: give them the same",
                     digits(limit),
                     digits(base)
@@ -183,20 +183,20 @@ impl<M: Timer> Agent<'_, M> {
                 tracing::warn!(
                     target: "resile",
                     upstream,
-                    "fleet: the members have learned that the limit of {noun} is lower, and use \
+                    "{upstream}: fleet: the members have learned that the limit of {noun} is lower, and use \
                      {used} of {base} a second: correct the setting or its burst"
                 );
             } else if is_news {
                 tracing::info!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use the whole limit of {noun} again"
+                    "{upstream}: fleet: the members use the whole limit of {noun} again"
                 );
             } else if falls || ends {
                 tracing::debug!(
                     target: "resile",
                     upstream,
-                    "fleet: the members use {used} of {base} a second of {noun}, as one of them tells"
+                    "{upstream}: fleet: the members use {used} of {base} a second of {noun}, as one of them tells"
                 );
             }
         }

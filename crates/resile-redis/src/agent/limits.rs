@@ -22,10 +22,11 @@ impl<M: Timer> Agent<'_, M> {
             let Some(rate) = set.or_else(code) else { continue };
             if own.rate != rate || own.is_set != set.is_some() {
                 *own = Own::new(dimension, rate, set.is_some());
+                let upstream = upstream.name();
                 tracing::info!(
                     target: "resile",
-                    upstream = upstream.name(),
-                    "fleet: the limit of {} is {rate:?} now",
+                    upstream,
+                    "{upstream}: fleet: the limit of {} is {rate:?} now",
                     keys::word(dimension),
                 );
             }

@@ -4,6 +4,7 @@ mod answers;
 mod apart;
 mod census;
 mod departures;
+mod faults;
 mod holds;
 mod job;
 mod learned;
@@ -96,6 +97,7 @@ where
     let desk = Desk::new(&context);
     let began = Instant::now();
     let mut agent = Agent::new(&shared, &context);
+    agent.tell_parts();
     let mut round = Round::none();
     let mut listens_at = began;
     let mut leaves_since = None;
@@ -142,5 +144,11 @@ where
         seat.release();
         round.end().await
     };
-    agent.tell_leave(&outcomes);
+    agent.tell_strains();
+    let remaining = agent.tell_leave(&outcomes);
+    seat.update(|snapshot| {
+        snapshot.members = remaining.unwrap_or(snapshot.members);
+        snapshot.votes = None;
+        context.meter.publish(snapshot);
+    });
 }

@@ -10,6 +10,7 @@ use resile::upstream::{Resource, Shared};
 
 use super::census::Census;
 use super::departures::Departures;
+use super::faults::Faults;
 use super::holds::Holds;
 use super::job::Job;
 use super::learned::Own;
@@ -47,6 +48,7 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) exchanges: u64,
     pub(super) failures: u64,
     pub(super) last_error: Option<String>,
+    pub(super) faults: Faults,
     /// The time of the last failure.
     pub(super) failed_at: Option<Duration>,
     /// The number of steps back of the server's clock, and the time of the last one.
@@ -127,6 +129,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             exchanges: 0,
             failures: 0,
             last_error: None,
+            faults: Faults::default(),
             failed_at: None,
             clock_steps: 0,
             stepped_at: None,
@@ -236,6 +239,11 @@ impl<'a, M: Timer> Agent<'a, M> {
             }
         }
         jobs
+    }
+
+    /// Returns whether the fleet has votes.
+    pub(super) const fn has_votes(&self) -> bool {
+        self.plan.votes
     }
 
     /// Returns whether the upstream has a breaker that votes.

@@ -21,6 +21,26 @@ pub(super) const fn is_away(state: State) -> bool {
 
 /// Tells operators and programs of the state.
 impl<M: Timer> Agent<'_, M> {
+    /// Warns of a membership that shares nothing, or no votes although they are on. Called once.
+    pub(super) fn tell_parts(&self) {
+        let upstream = self.shared.upstream().name();
+        let (has_breaker, votes) = (self.shared.upstream().breaker().is_some(), self.has_votes());
+        let is_idle = self.leases.is_empty() && self.shared.upstream().cooldown().is_none();
+        if is_idle && !(votes && has_breaker) {
+            tracing::warn!(
+                target: "resile", upstream,
+                "{upstream}: fleet: nothing to share: the upstream has no quota, no cooldown, no \
+                 budget that is shared and no breaker that votes"
+            );
+        } else if votes && !has_breaker {
+            tracing::warn!(
+                target: "resile", upstream,
+                "{upstream}: fleet: votes need a breaker, and the upstream has none: add one or \
+                 leave `with_votes` out"
+            );
+        }
+    }
+
     /// Reports a state that lasts, and logs the reason of a bad one.
     pub(super) fn tell(&mut self, now: Duration) {
         let upstream = self.shared.upstream().name();
@@ -36,26 +56,36 @@ impl<M: Timer> Agent<'_, M> {
         }
         let report = || self.shared.report(told, self.members);
         if catch_unwind(AssertUnwindSafe(report)).is_err() {
-            tracing::error!(target: "resile", upstream, "fleet: an observer panicked");
+            tracing::error!(
+                target: "resile", upstream,
+                "{upstream}: fleet: an observer panicked"
+            );
         }
         self.tell_outage(told, now);
         let members = self.members;
         if let Some(before) = self.notices.count(members, now) {
             let words = self.departures.tell(members, before);
             let before = Some(before).filter(|before| *before > 0);
-            tracing::info!(target: "resile", upstream, members, before, "fleet: shared by {words}");
+            tracing::info!(
+                target: "resile", upstream, members, before,
+                "{upstream}: fleet: shared by {words}"
+            );
         } else if !self.notices.has_news() && told == state {
-            self.departures = Departures::default(); // as many have joined
+            self.departures.settle(now);
         }
         let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
             Some(Partial::Begins) => tracing::warn!(
                 target: "resile",
                 upstream,
-                "fleet: the limits are shared, but the members, the hold or the votes fail: {error}"
+                "{upstream}: fleet: the limits are shared, but the members, the hold or the votes \
+                 fail: {error}"
             ),
             Some(Partial::Ends) => {
-                tracing::info!(target: "resile", upstream, "fleet: all parts are shared again");
+                tracing::info!(
+                    target: "resile", upstream,
+                    "{upstream}: fleet: all parts are shared again"
+                );
             }
             None => {}
         }
@@ -71,20 +101,30 @@ impl<M: Timer> Agent<'_, M> {
             (State::Safe, None) => {
                 self.silent_since = Some(self.answered_at.unwrap_or_default());
                 match self.answered_at.map(|at| now.saturating_sub(at)) {
-                    None => tracing::warn!(
+                    None if self.leases.is_empty() => tracing::warn!(
                         target: "resile",
                         upstream,
                         members,
-                        "fleet: the store has never answered, so each process uses 1/{members} of \
-                         the limit. Is the fleet larger? Raise `with_least_members`: {error}"
+                        "{upstream}: fleet: the store has never answered, so nothing is shared: \
+                         {error}"
                     ),
+                    None => {
+                        let part = part(members);
+                        tracing::warn!(
+                            target: "resile",
+                            upstream,
+                            members,
+                            "{upstream}: fleet: the store has never answered, so each process uses \
+                             {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                        );
+                    }
                     Some(silence) => tracing::warn!(
                         target: "resile",
                         upstream,
                         members,
                         elapsed_ms = millis(silence),
-                        "fleet: safe mode: no answer of the store for {silence:.1?}, known members: \
-                         {members}: {error}"
+                        "{upstream}: fleet: safe mode: no answer of the store for {silence:.1?}, \
+                         known members: {members}: {error}"
                     ),
                 }
             }
@@ -100,15 +140,29 @@ impl<M: Timer> Agent<'_, M> {
                     upstream,
                     members,
                     elapsed_ms = millis(lasted),
-                    "fleet: shared by {words} after {lasted:.1?} without an answer of the store"
+                    "{upstream}: fleet: shared by {words} after {lasted:.1?} without an answer of \
+                     the store"
                 );
             }
             _ => {}
         }
     }
 
-    /// Logs that the member has left. `outcomes` are the answers to its last exchanges.
-    pub(super) fn tell_leave(&self, outcomes: &[Outcome]) {
+    /// Tells the numbers of the strains that go on while the member leaves. The process may make no call
+    /// afterwards.
+    pub(super) fn tell_strains(&self) {
+        let upstream = self.shared.upstream().name();
+        if catch_unwind(AssertUnwindSafe(|| self.shared.end_strains())).is_err() {
+            tracing::error!(
+                target: "resile", upstream,
+                "{upstream}: fleet: an observer panicked"
+            );
+        }
+    }
+
+    /// Logs that the member has left. `outcomes` are the answers to its last exchanges. Returns the number
+    /// of members that remain, if the store has told it.
+    pub(super) fn tell_leave(&self, outcomes: &[Outcome]) -> Option<u32> {
         let (upstream, member) = (self.shared.upstream().name(), name::of_id(self.id()));
         let members = outcomes.iter().find_map(|(_, answer, _)| match answer {
             Ok(Answer::Members(reply)) => u32::try_from(reply.members).ok(),
@@ -120,7 +174,11 @@ impl<M: Timer> Agent<'_, M> {
             }
             None => "the store did not answer".to_owned(),
         };
-        tracing::info!(target: "resile", upstream, member, members, "fleet: left, {words}");
+        tracing::info!(
+            target: "resile", upstream, member, members,
+            "{upstream}: fleet: left, {words}"
+        );
+        members
     }
 
     /// Logs the votes of the breakers when they change. `is_open` is the own vote.
@@ -138,7 +196,7 @@ impl<M: Timer> Agent<'_, M> {
         match count {
             Count::Same | Count::Changed => tracing::debug!(
                 target: "resile", upstream, member, vote, votes = open, needed, members,
-                "fleet: votes for open: {words}"
+                "{upstream}: fleet: votes for open: {words}"
             ),
             Count::Decided => {
                 let decision = if self.votes.is_suspect() {
@@ -148,7 +206,7 @@ impl<M: Timer> Agent<'_, M> {
                 };
                 tracing::info!(
                     target: "resile", upstream, member, vote, votes = open, needed, members,
-                    "fleet: votes for open: {words}: {decision}"
+                    "{upstream}: fleet: votes for open: {words}: {decision}"
                 );
             }
         }
@@ -163,9 +221,10 @@ impl<M: Timer> Agent<'_, M> {
         if let Some(pause) = self.votes.prolonged(step, rest, now) {
             let by = self.votes.failed_by().map(name::of_id);
             let who = name::in_words(by);
+            let upstream = upstream.name();
             tracing::info!(
-                target: "resile", upstream = upstream.name(), by, delay_ms = millis(pause),
-                "fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
+                target: "resile", upstream, by, delay_ms = millis(pause),
+                "{upstream}: fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
             );
         }
     }
@@ -181,7 +240,8 @@ impl<M: Timer> Agent<'_, M> {
         snapshot.state = self.state();
         snapshot.members = self.census.last();
         snapshot.age = self.answered_at.map(|at| now.saturating_sub(at));
-        let is_news = (snapshot.exchanges, snapshot.failures) != (self.exchanges, self.failures);
+        let is_news = (snapshot.exchanges, snapshot.failures, snapshot.votes)
+            != (self.exchanges, self.failures, self.votes.tally());
         snapshot.latency = self.meter.latency();
         snapshot.starves_for = self.starves_for;
         snapshot.exchanges = self.exchanges;
@@ -213,6 +273,14 @@ impl<M: Timer> Agent<'_, M> {
         if is_news {
             self.meter.publish(snapshot);
         }
+    }
+}
+
+/// Names the part of a limit that each of so many members uses alone.
+fn part(members: u32) -> String {
+    match members {
+        0 | 1 => "the whole limit".to_owned(),
+        _ => format!("1/{members} of the limit"),
     }
 }
 

@@ -22,8 +22,8 @@ impl<M: Timer> Agent<'_, M> {
             match alarm.look(lacks, pace, now) {
                 Some(Change::Begins(silence)) => tracing::warn!(
                     target: "resile", upstream,
-                    "fleet: shared, and nothing granted for {silence:.1?}: calls wait for {} units \
-                     of {limit}, the fleet has {level} left",
+                    "{upstream}: fleet: shared, and nothing granted for {silence:.1?}: calls wait \
+                     for {} units of {limit}, the fleet has {level} left",
                     waiting.all,
                 ),
                 Some(Change::Ends) => {
@@ -32,7 +32,7 @@ impl<M: Timer> Agent<'_, M> {
                         (State::Shared, false) => "no call lacks units any more",
                         _ => "the server does not answer any more",
                     };
-                    tracing::info!(target: "resile", upstream, "fleet: {limit}: {end}");
+                    tracing::info!(target: "resile", upstream, "{upstream}: fleet: {limit}: {end}");
                 }
                 None => {}
             }

@@ -4,7 +4,8 @@
 -- the distance of the time from the clock.
 -- ARGV: id, ttl (us, 0 to leave), channel.
 -- Reply: the members alive, this one included, and the step by which the clock ran back (us). A
--- member that leaves is published to the channel as "left alive id".
+-- member that leaves is published to the channel as "left alive id", and one that no longer counts
+-- because it is silent as "silent id": the first eight of those that are found at once.
 --
 -- The ttl is at most 2^51 us and `now` is below 2^52 until the year 2112, so their sum is exact.
 local function text(n)
@@ -17,6 +18,14 @@ local before = tonumber(redis.call('ZSCORE', key, 't') or 0)
 local distance = tonumber(redis.call('ZSCORE', key, 'd') or 0)
 local now, offset, stepped = steady(before, distance)
 
+local silent = {}
+local lowest = redis.call('ZREVRANGE', key, -10, -1, 'WITHSCORES') -- eight, `t` and `d`
+for i = 1, #lowest, 2 do
+    local is_member = string.sub(lowest[i], 1, 2) == 'm:' and lowest[i] ~= mine
+    if is_member and tonumber(lowest[i + 1]) <= now then
+        silent[#silent + 1] = string.sub(lowest[i], 3)
+    end
+end
 redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t` and `d`, see below
 local has_left = 0
 if ttl > 0 then
@@ -34,5 +43,8 @@ local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
 redis.call('PEXPIRE', key, text(math.ceil((tonumber(last) - now) / 1000) + 10000))
 if has_left == 1 then
     redis.call('PUBLISH', ARGV[3], 'left ' .. text(alive) .. ' ' .. ARGV[1])
+end
+for i = 1, #silent do
+    redis.call('PUBLISH', ARGV[3], 'silent ' .. silent[i])
 end
 return { alive, stepped }

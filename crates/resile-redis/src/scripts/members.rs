@@ -65,3 +65,17 @@ impl<'a> LeaveNotice<'a> {
         Some(Self { id, members: members.parse().ok()? })
     }
 }
+
+/// A member that no longer counts because it is silent, as it is published to all members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SilenceNotice<'a> {
+    /// The silent member.
+    pub(crate) id: &'a str,
+}
+
+impl<'a> SilenceNotice<'a> {
+    /// Parses a message of the channel. Returns `None` for a message of another form.
+    pub(crate) fn parse(message: &'a str) -> Option<Self> {
+        message.strip_prefix("silent ").map(|id| Self { id })
+    }
+}

@@ -38,7 +38,7 @@ pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use learned::{Known, LearnedRequest, Report};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
 pub(crate) use limits::{LimitsRequest, SetLimit};
-pub(crate) use members::{LeaveNotice, MemberReply, MemberRequest};
+pub(crate) use members::{LeaveNotice, MemberReply, MemberRequest, SilenceNotice};
 pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
 pub(crate) use votes::{VoteReply, VoteRequest};
 

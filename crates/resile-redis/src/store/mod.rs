@@ -7,6 +7,7 @@ mod map;
 mod sentinels;
 mod site;
 mod store;
+mod url;
 
 #[cfg(feature = "tls")]
 mod tls;

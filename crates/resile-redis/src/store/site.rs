@@ -6,7 +6,7 @@ use redis::{
 };
 
 use super::map::Map;
-use super::{cluster, sentinels};
+use super::{cluster, sentinels, url};
 use crate::error::BadUrl;
 
 /// Where the servers of a fleet are.
@@ -116,15 +116,14 @@ pub(super) fn at(like: &ConnectionAddr, host: &str, port: u16) -> ConnectionAddr
 
 fn all(urls: &[String]) -> Result<Vec<ConnectionInfo>, BadUrl> {
     if urls.is_empty() {
-        return Err(BadUrl("no URL".to_owned()));
+        return Err(url::NONE);
     }
     urls.iter().map(|url| parse(url)).collect()
 }
 
 fn parse(url: &str) -> Result<ConnectionInfo, BadUrl> {
-    // The description of the error may have parts of the URL.
-    let bad = |error: RedisError| BadUrl(format!("{:?}", error.kind()));
-    let info = url.into_connection_info().map_err(bad)?;
+    // The description of the client's error may have parts of the URL.
+    let info = url.into_connection_info().map_err(|_| url::fault(url))?;
     // Messages arrive on the same connection with this protocol. Redis 6 has it.
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     // Without a delay, scripts that are written together cost one round trip.
@@ -145,7 +144,7 @@ pub(super) fn client(info: ConnectionInfo) -> Result<Client, RedisError> {
 pub(super) fn host(info: &ConnectionInfo) -> Result<String, BadUrl> {
     match info.addr() {
         ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Ok(host.clone()),
-        _ => Err(BadUrl("a URL without a host".to_owned())),
+        _ => Err(url::SOCKET),
     }
 }
 

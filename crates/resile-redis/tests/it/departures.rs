@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile_redis::Fleet;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
@@ -16,7 +17,7 @@ fn join(server: &Server, name: &str) -> Mate {
 }
 
 #[tokio::test]
-async fn a_member_that_leaves_is_named_and_one_that_dies_is_counted() {
+async fn a_member_that_leaves_or_dies_is_named() {
     let Some(server) = Server::start(&[]) else { return };
     let (lines, _guard) = capture_at(tracing::Level::INFO);
     let crew = ["web-1", "web-2", "web-3"].map(|name| join(&server, name));
@@ -33,11 +34,12 @@ async fn a_member_that_leaves_is_named_and_one_that_dies_is_counted() {
     until("all members", || told("fleet: shared by 4 processes").len() >= 3, words).await;
 
     crew[2].member.leave().await;
-    let left = "INFO message=fleet: left, 3 processes remain upstream=\"shared\" \
+    let left = "INFO message=shared: fleet: left, 3 processes remain upstream=\"shared\" \
                 member=\"web-3\" members=3";
     assert_eq!(told("fleet: left"), [left]);
     let snapshot = crew[2].member.snapshot();
     assert!(!snapshot.is_joined && snapshot.leases.is_empty(), "{snapshot:?}");
+    assert_eq!((snapshot.state, snapshot.members), (State::Left, 3), "those that remain");
     let began = Instant::now();
     until("the smaller number", || members(3), words).await;
     let line = "fleet: shared by 3 processes, 4 before: web-3 left";
@@ -49,7 +51,7 @@ async fn a_member_that_leaves_is_named_and_one_that_dies_is_counted() {
 
     doomed.shutdown_background(); // nobody hears of it
     let began = Instant::now();
-    let line = "fleet: shared by 2 processes, 3 before: 1 stopped reporting";
+    let line = "fleet: shared by 2 processes, 3 before: web-4 stopped reporting";
     until("the line", || told(line).len() >= 2, words).await;
     println!("a death was told after {:.1?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_millis(8_500), "{:?}", began.elapsed());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use resile::fleet::State;
 use resile::{Breaker, Budget, Never};
 use resile_redis::Fleet;
 use tokio::time::sleep;
@@ -73,10 +74,18 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
     assert!(counted[1] >= after.failures && after.failures > 0, "{counted:?} {after:?}");
     assert_eq!(u64::try_from(durations).unwrap(), after.exchanges);
     assert_eq!(starving, Some(0.0));
-    votes.sort_by(|one, other| one.partial_cmp(other).unwrap());
-    // Alone it has a vote, and no number of votes is enough.
+    votes.sort_by(|one, other| one.0.cmp(&other.0));
+    // Alone it has a vote, and no number of votes is enough. In safe mode nobody counts.
     let kinds = [("members", 1.0), ("needed", f64::INFINITY), ("open", 0.0)];
-    assert_eq!(votes, kinds.map(|(kind, count)| (kind.to_owned(), count)));
+    for ((kind, count), (wanted, value)) in votes.iter().zip(kinds) {
+        assert_eq!(kind, wanted);
+        let is_known = after.votes.is_some();
+        assert!(
+            if is_known { count.total_cmp(&value).is_eq() } else { count.is_nan() },
+            "{votes:?}"
+        );
+    }
+    assert_eq!(votes.len(), 3);
     leases.sort_by(|one, other| one.partial_cmp(other).unwrap());
     let names: Vec<_> = leases.iter().map(|(name, limit, _)| format!("{name} {limit}")).collect();
     assert_eq!(
@@ -92,4 +101,47 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
     #[expect(clippy::cast_precision_loss, reason = "a level of a test is small")]
     let level = level as f64;
     assert!((leases[3].2 - level).abs() < 0.1, "{leases:?} {before:?}");
+}
+
+/// Numbers of an hour ago would hide that nobody counts.
+#[tokio::test]
+async fn the_series_of_the_votes_is_not_a_number_while_nobody_counts() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let Some(mut server) = Server::start(&[]) else { return };
+    let join = || {
+        let upstream = limited(100, 50).with_breaker(Breaker::new());
+        Mate::join(&Fleet::new(&server.url()).unwrap().with_votes(true), upstream)
+    };
+    let votes = || {
+        let series = snapshotter.snapshot().into_vec();
+        let series =
+            series.into_iter().filter(|(key, ..)| key.key().name() == "resile_fleet_votes");
+        let values = series.map(|(.., value)| match value {
+            DebugValue::Gauge(value) => value.into_inner(),
+            value => panic!("{value:?}"),
+        });
+        values.collect::<Vec<_>>()
+    };
+    let mate = join();
+    let is_counted = || mate.member.snapshot().votes.is_some();
+    let words = || format!("{:?}", mate.member.snapshot());
+    until("the votes", is_counted, words).await;
+    let counted = votes();
+    assert!(counted.len() == 3 && counted.iter().all(|count| !count.is_nan()), "{counted:?}");
+    mate.member.leave().await;
+    let snapshot = mate.member.snapshot();
+    assert_eq!((snapshot.state, snapshot.members), (State::Left, 0), "nobody remains");
+    assert!(votes().iter().all(|count| count.is_nan()));
+
+    let mate = join();
+    let is_counted = || mate.member.snapshot().votes.is_some();
+    let words = || format!("{:?}", mate.member.snapshot());
+    until("the votes again", is_counted, words).await;
+    assert!(votes().iter().all(|count| !count.is_nan()));
+    server.kill();
+    until("the outage", || !is_counted(), words).await;
+    let unknown = votes();
+    assert!(unknown.len() == 3 && unknown.iter().all(|count| count.is_nan()), "{unknown:?}");
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use resile::fleet::{State, Status};
-use resile::{Cooldown, Upstream};
+use resile::{Breaker, Budget, Cooldown, Upstream};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 use tracing::field::{Field, Visit};
@@ -136,11 +136,56 @@ async fn a_start_without_a_server_tells_the_number_that_divides_the_limit() {
     let told = || !lines.with("uses 1/8 of the limit").is_empty();
     until("the warning", told, || format!("{:?}", lines.with(""))).await;
     assert!(lines.with("uses 1/8")[0].contains("members=8"), "{:?}", lines.with("uses 1/8"));
+    sleep(Duration::from_secs(2)).await;
+    let failed = lines.with("fleet: an exchange failed (");
     for exchange in ["requests", "members", "messages"] {
-        let failed = lines.with(&format!("fleet: an exchange failed ({exchange}): no connection"));
-        let field = format!("exchange=\"{exchange}\"");
-        assert!(failed.iter().any(|line| line.contains(&field)), "{:?}", lines.with("failed"));
+        let with = |line: &&String| line.contains(exchange) && line.contains(": no connection");
+        assert_eq!(failed.iter().filter(with).count(), 1, "{exchange}: {failed:#?}");
     }
+    assert!(failed.iter().all(|line| line.contains("exchange=\"")), "{failed:#?}");
+}
+
+/// The task writes these lines before `join` returns.
+#[tokio::test]
+async fn an_upstream_without_a_part_to_share_is_told_once() {
+    let fleet = Fleet::new("redis://127.0.0.1:1").unwrap();
+    let warned = |fleet: &Fleet, upstream: Upstream| {
+        let (lines, _guard) = capture();
+        Mate::join(fleet, upstream);
+        lines.with("WARN")
+    };
+    let voting = fleet.clone().with_votes(true);
+    let breaker = || Upstream::new("votes").with_breaker(Breaker::new());
+    let budget = || Upstream::new("votes").with_budget(Budget::new());
+    let alone = fleet.clone().with_shared_budget(false);
+    let bare = || Upstream::new("bare");
+    let is_idle = |fleet: &Fleet, upstream: Upstream| {
+        let told = warned(fleet, upstream);
+        assert!(told.len() == 1 && told[0].contains("fleet: nothing to share: "), "{told:?}");
+    };
+    is_idle(&fleet, bare());
+    is_idle(&fleet, breaker());
+    is_idle(&alone, budget());
+    is_idle(&voting, bare());
+    let told = warned(&voting, budget());
+    assert!(told.len() == 1 && told[0].contains("fleet: votes need a breaker, "), "{told:?}");
+    let cooldown = Upstream::new("holds").with_cooldown(Cooldown::new());
+    assert_eq!(warned(&voting, breaker()), [""; 0]);
+    assert_eq!(warned(&fleet, budget()), [""; 0]);
+    assert_eq!(warned(&fleet, cooldown), [""; 0]);
+}
+
+/// Without a limit there is no part of it, and one process uses all of it.
+#[tokio::test]
+async fn a_start_without_a_server_tells_no_part_that_is_none() {
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new("redis://127.0.0.1:1").unwrap();
+    let _one = Mate::join(&fleet, limited(100, 10));
+    let _other = Mate::join(&fleet, Upstream::new("holds").with_cooldown(Cooldown::new()));
+    let told = || lines.with("the store has never answered");
+    until("the warnings", || told().len() >= 2, || format!("{:?}", lines.with(""))).await;
+    assert_eq!(lines.with("so each process uses the whole limit. Is the").len(), 1, "{:?}", told());
+    assert_eq!(lines.with("so nothing is shared: ").len(), 1, "{:?}", told());
 }
 
 #[tokio::test]
@@ -179,7 +224,7 @@ async fn members_that_join_one_after_another_are_told_once() {
     let told = || lines.with("shared by");
     until("the number", || told().len() >= 4, || format!("{:?}", told())).await;
     sleep(Duration::from_secs(2)).await;
-    let of_four = "INFO message=fleet: shared by 4 processes upstream=\"shared\" members=4";
+    let of_four = "INFO message=shared: fleet: shared by 4 processes upstream=\"shared\" members=4";
     assert_eq!(told(), [of_four; 4]);
     crew[0].member.leave().await;
     until("the end of one", || told().len() >= 7, || format!("{:?}", told())).await;

@@ -4,6 +4,5 @@ mod failure;
 mod mariadb;
 mod postgres;
 mod recipe;
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "`over` passes the classifier so")]
 mod sale;
 mod sqlite;
