@@ -175,7 +175,6 @@ type Map = fn(&Classifier, &CallError) -> Option<Verdict>;
 
 const BOOKING: Over<Classifier, Map> = Classifier::non_idempotent().over(ask as Map);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "`over` passes the classifier so")]
 fn ask(clients: &Classifier, error: &CallError) -> Option<Verdict> {
     match error {
         CallError::Sql(error) => clients.verdict(error),
