@@ -146,15 +146,16 @@ where
         Some(Allotted { call: self.policy.limit()?, attempt: None })
     }
 
-    /// Closes the call of a stream that flows, at the limit on the whole stream. The upstream does not count the
-    /// attempt: it has answered, and a long answer is not a failure.
+    /// Closes the call of a stream that flows, at the limit of `whole` nanoseconds on the whole stream. The
+    /// upstream does not count the attempt: it has answered, and a long answer is not a failure.
     #[cfg(feature = "stream")]
     #[cold]
-    pub(crate) fn close_whole(&mut self) -> GaveUp<E> {
+    pub(crate) fn close_whole(&mut self, whole: u64) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
         let ending = Ending::new(StopReason::Partial, Some(verdict));
-        let allotted = self.allotted();
+        // The total timeout may be shorter. It ends with the first content.
+        let allotted = Some(Allotted { call: Duration::from_nanos(whole), attempt: None });
         self.close_with(Ending { cut: Some(cut), allotted, ..ending })
     }
 

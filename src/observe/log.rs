@@ -10,7 +10,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -176,8 +176,9 @@ mod write {
                 }
                 EventKind::Waiting { attempt, failure, delay, .. } => Self {
                     attempt: Some(attempt.number()),
-                    // A fallback goes on at once.
-                    delay: Some(delay).filter(|_| !is_fallback),
+                    // A fallback goes on at once. A cooldown may hold the attempt for longer.
+                    delay: Some(event.gauges.cooldown.map_or(delay, |held| held.max(delay)))
+                        .filter(|_| !is_fallback),
                     hint: failure.verdict.and_then(|verdict| verdict.hint()),
                     elapsed: known(attempt.elapsed()),
                     error_type: failure.error_type,
@@ -217,7 +218,7 @@ mod write {
                     ..fields
                 },
                 EventKind::Limiting { by, hold, .. } => {
-                    Self { by: Some(by.as_str()), delay: hold, ..fields }
+                    Self { by: Some(by.as_str()), delay: hold.and_then(known), ..fields }
                 }
                 EventKind::Relieved { by, lasted, times } => Self {
                     by: Some(by.as_str()),
@@ -289,6 +290,10 @@ mod write {
                 }
                 StopReason::Cancelled => Level::DEBUG,
                 StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
+                // There is no retry, so this error is the caller's like any other.
+                StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => {
+                    Level::DEBUG
+                }
                 _ => Level::WARN,
             },
             // The crate of the store knows the reason, so it has the lines for operators.

@@ -108,7 +108,9 @@ impl Event<'_> {
         let of = Allowed(allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
-        write!(f, "gave up after {attempts}{of} {attempt}s")?;
+        // "1 of 4 attempts", but "1 attempt" without a limit.
+        let plural = if attempts == 1 && matches!(allowed, 0 | u32::MAX) { "" } else { "s" };
+        write!(f, "gave up after {attempts}{of} {attempt}{plural}")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
         let words = match reason {

@@ -48,7 +48,8 @@ where
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     let open = |_: Attempt| ticks(SECOND, SECOND);
-    let call = retry_stream(open, &AT_ONCE, Never).with_whole_timeout(SECOND * 10 + SECOND / 2);
+    let short = AT_ONCE.with_total_timeout(SECOND * 3); // until the first content
+    let call = retry_stream(open, &short, Never).with_whole_timeout(SECOND * 10 + SECOND / 2);
     let health = std::cell::Cell::new(None);
     let note = |event: &Event<'_>| {
         if let EventKind::GaveUp { failure, .. } = event.kind {

@@ -327,9 +327,18 @@ fn a_fatal_first_error_is_debug() {
             &fields("\"fatal\"", Some("\"unknown\""), "2")
         )
     );
-    // Other reasons are warnings, also on the first attempt.
+    // A call without retries, too: its error is the caller's.
     let once = records(&[Step::Fail], &POLICY.with_attempts(1));
-    assert_eq!((once.len(), once[0].0), (1, Level::WARN));
+    assert_eq!((once.len(), once[0].0), (1, Level::DEBUG));
+    let late = POLICY.with_total_timeout(Duration::from_millis(1));
+    let late = records(&[Step::Fail], &late);
+    assert_eq!((late.len(), late[0].0), (1, Level::WARN), "other reasons are warnings");
+    let forever = records(
+        &[Step::Fail],
+        &POLICY.with_attempts(u32::MAX).with_classifier(|_: &Down| Verdict::fatal()),
+    );
+    let words = "feed: gave up after 1 attempt, the error is final: down, 1";
+    assert_eq!(forever[0].1["message"], words);
 }
 
 /// An error without `Display`.
@@ -377,8 +386,8 @@ fn a_call_on_a_name_logs_its_name() {
     assert_eq!(
         messages(),
         [
-            warn(&format!("{gave_up}: Undescribed")),
-            warn(&format!("{gave_up}: while asking: reset"))
+            debug(&format!("{gave_up}: Undescribed")),
+            debug(&format!("{gave_up}: while asking: reset"))
         ]
     );
 }
@@ -435,7 +444,11 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     };
     assert_eq!(
         messages(),
-        [warn(&format!("{gave_up}, 1")), warn(&opened("down, 2")), warn(&format!("{gave_up}, 2"))]
+        [
+            debug(&format!("{gave_up}, 1")),
+            warn(&opened("down, 2")),
+            debug(&format!("{gave_up}, 2"))
+        ]
     );
     (0..3).for_each(|_| call(&down));
     let refused = debug(

@@ -17,8 +17,10 @@ const POLICY: RetryPolicy = RetryPolicy::new()
     );
 
 fn client() -> reqwest::Result<ClientWithMiddleware> {
-    let http =
-        reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
+    let http = reqwest::Client::builder()
+        .retry(reqwest::retry::never())
+        .read_timeout(Duration::from_secs(5)) // for the body too
+        .build()?;
     let retries = RetryMiddleware::new(POLICY).on(&WEATHER);
     Ok(ClientBuilder::new(http).with(retries).build())
 }
