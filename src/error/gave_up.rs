@@ -227,7 +227,8 @@ impl<E> GaveUp<E> {
     /// cut a request with a key may still be executed later. So the answer to a caller of your own is "not
     /// known yet, ask again with the same key" and not "failed".
     ///
-    /// [`cut`](Self::cut) tells that the last attempt may still be executed: it had no answer. `None` tells
+    /// [`cut`](Self::cut) tells that the last attempt may still be executed, because it had no answer. One
+    /// that was cut in [`before_sending`](crate::ResilienceExt::before_sending) had no effect. `None` tells
     /// it of the last attempt only, because an earlier one may have been cut before it.
     ///
     /// The value depends on the classifier:

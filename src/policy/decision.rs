@@ -51,8 +51,8 @@ pub enum StopReason {
     Cancelled,
 }
 
-/// The words after a cut whose attempt had not sent its request.
-pub(crate) const UNSENT: &str = ", nothing was sent";
+/// The words after a cut whose attempt had sent nothing, or nothing that the upstream keeps.
+pub(crate) const UNSENT: &str = ", without effect";
 
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";

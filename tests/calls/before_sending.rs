@@ -54,15 +54,15 @@ async fn an_attempt_without_a_connection_is_made_again_and_is_not_in_doubt() {
     assert!(!gave_up.is_in_doubt() && gave_up.verdict().unwrap().is_again());
     assert_eq!(
         gave_up.to_string(),
-        "shop: gave up after 3 attempts in 8.0s (last failure: did not finish within 2s, nothing was \
-         sent)"
+        "shop: gave up after 3 attempts in 8.0s (last failure: did not finish within 2s, without \
+         effect)"
     );
     let failed = |n| {
         format!(
-            "shop: attempt {n} of 3 failed, retrying in 1.0s: did not finish within 2s, nothing was sent"
+            "shop: attempt {n} of 3 failed, retrying in 1.0s: did not finish within 2s, without effect"
         )
     };
-    let last = "shop: gave up after 3 of 3 attempts: did not finish within 2s, nothing was sent";
+    let last = "shop: gave up after 3 of 3 attempts: did not finish within 2s, without effect";
     assert_eq!(lines.into_inner(), [failed(1), failed(2), last.to_owned()]);
 }
 
@@ -83,7 +83,7 @@ async fn a_deadline_before_sending_is_not_in_doubt() {
         let doubt = (gave_up.reason(), gave_up.cut(), gave_up.is_in_doubt());
         assert_eq!(doubt, (StopReason::Deadline, Some(Cut::Deadline), sends));
         assert_eq!(gave_up.verdict().unwrap().is_not_sent(), !sends);
-        assert_eq!(gave_up.to_string().contains("nothing was sent"), !sends, "{gave_up}");
+        assert_eq!(gave_up.to_string().contains("without effect"), !sends, "{gave_up}");
     }
 }
 
