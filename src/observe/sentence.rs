@@ -205,8 +205,13 @@ impl Event<'_> {
                 }
                 f.write_str("quota used up: ")?;
                 let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
-                hold.map_or(Ok(()), |hold| write!(f, "it holds this attempt for {hold:.1?}, "))?;
                 let queued = gauges.quota.map_or(0, |levels| levels.waiting);
+                match hold {
+                    // It does not wait: its call has less time left.
+                    Some(hold) if queued == 0 => write!(f, "this attempt would wait {hold:.1?}, ")?,
+                    Some(hold) => write!(f, "it holds this attempt for {hold:.1?}, ")?,
+                    None => {}
+                }
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {
