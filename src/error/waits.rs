@@ -56,7 +56,7 @@ impl Drop for Told {
     }
 }
 
-/// What a fallback knows of the waits of its alternatives, in nanoseconds since its start.
+/// The known waits of the alternatives of a fallback, in nanoseconds since its start.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Waits {
     /// The time at which the last alternative failed.

@@ -33,7 +33,7 @@ thread_local! {
     static PASSED_ON: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What an outer call knows of the streams that it drops.
+/// The knowledge of an outer call about the streams that it drops.
 #[cfg(feature = "stream")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {

@@ -15,7 +15,7 @@ pub(crate) struct Allotted {
     pub(crate) attempt: Option<Duration>,
 }
 
-/// What is known of an attempt beside its error. A cut or dropped one has no error.
+/// The facts about an attempt beside its error. A cut or dropped one has no error.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct InFlight<'a> {
     /// The place that its request goes to, as the classifier says.

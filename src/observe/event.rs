@@ -295,7 +295,7 @@ pub struct AttemptFailure<'a> {
     pub is_cancelled: bool,
     /// The timeout or the end of the stream. `None` if the attempt returned an error.
     pub cut: Option<Cut>,
-    /// What is known of the attempt beside its error. A reference, because events are passed by value.
+    /// The facts about the attempt beside its error. A reference, because events are passed by value.
     pub(crate) in_flight: Option<&'a InFlight<'a>>,
     /// The classification. `None` if the classifier has no verdict or was not asked.
     pub verdict: Option<Verdict>,

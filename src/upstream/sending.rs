@@ -1,4 +1,4 @@
-//! Whether an attempt that is dropped has sent its request.
+//! The question to an attempt that is dropped: has it sent its request?
 //!
 //! Only the attempt knows it, and it says so by [`BeforeSending`](crate::call::BeforeSending). While a
 //! call that cuts its attempt drops it, a question is open on this thread. A `BeforeSending` that is
@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-/// What is known of the request of the attempt that is being dropped.
+/// The knowledge about the request of the attempt that is being dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sending {
     /// No call asks.
