@@ -275,3 +275,27 @@ fn the_next_cost_waits_from_the_reported_level_on() {
         }
     }
 }
+
+/// The level is the largest cost that begins at once, also after a refusal took the burst away.
+#[test]
+fn the_level_is_the_largest_cost_that_begins() {
+    for charge in [Charge::ACTUAL, RESERVED, NOT_REFUNDED] {
+        for told in [0, 1, 20, 399, 900] {
+            let quota = Quota::new().with_tokens(RATE).with_charge(charge);
+            let quota = ByHand::new(quota);
+            let cost = Cost::input(100).with_max_output(300);
+            for _ in 0..2 {
+                let Ok(mut refused) = quota.try_reserve(cost, NOW) else { break };
+                let told = Limit::of_remaining(told);
+                refused.learn(&Limits::new().with(Dimension::Tokens, told), NOW);
+                refused.failed(&Verdict::throttled(), NOW);
+            }
+            let left = quota.level_at(Dimension::Tokens, NOW).unwrap();
+            assert!(left <= i64::try_from(told).unwrap(), "{left} of {told}");
+            let left = u64::try_from(left).unwrap();
+            let reserve = |input| quota.try_reserve(Cost::input(input).with_max_output(0), NOW);
+            assert!(reserve(left + 1).is_err(), "{charge:?} {told}");
+            assert!(reserve(left).is_ok(), "{charge:?} {told}");
+        }
+    }
+}
