@@ -61,6 +61,7 @@ impl Quota {
             dimension,
             configured,
             found: configured.scaled(found.share),
+            reported: found.reported,
             by: found.by,
             is_used: found.is_used,
         }
@@ -87,7 +88,7 @@ impl Quota {
         let news = self.accepted.swap(0, Ordering::Relaxed);
         Some(Dimension::ALL.map(|dimension| {
             let share = self.buckets[dimension.index()].as_ref()?.pace().share();
-            let found = Found { share, by: Evidence::Accepted, is_used: true };
+            let found = Found::new(share, Evidence::Accepted);
             (news >> dimension.index() & 1 == 1).then(|| self.finding(dimension, found))
         }))
     }
