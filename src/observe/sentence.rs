@@ -269,10 +269,13 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     match by {
         Evidence::Reported => {
             write!(f, "quota too {}: ", if finding.is_lower() { "high" } else { "low" })?;
-            write!(
-                f,
-                "the upstream reports {theirs} {noun} per {period:?}, the quota has {ours}, "
-            )?;
+            let reported = finding.reported.unwrap_or(*found);
+            let (told, window) = (reported.count(), reported.period());
+            write!(f, "the upstream reports {told} {noun} per {window:?}, the quota has {ours}")?;
+            if window != period {
+                write!(f, " per {period:?}")?;
+            }
+            f.write_str(", ")?;
             f.write_str(match (finding.is_lower(), is_used) {
                 (true, true) => "and uses the reported limit: correct the setting",
                 (true, false) => "so calls are refused: lower the setting or let the quota learn",

@@ -1,4 +1,4 @@
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::lease::{EMPTY, FIRST_LEASED, Lease, is_leased};
 use super::pace::{Moment, Pace};
@@ -26,6 +26,8 @@ pub(super) struct Bucket {
     lease: Lease,
     /// The clock of the word. It is late while the bucket uses a share of its rate.
     pace: Pace,
+    /// A hint as the flag of the pace: set once an answer has reported what is left.
+    is_reported: AtomicBool,
 }
 
 /// The latest reading of the clock, in nanoseconds: 292 years. Later readings count as this one.
@@ -54,6 +56,7 @@ impl Bucket {
             full_at: AtomicU64::new(0),
             lease: Lease::new(),
             pace: Pace::new(),
+            is_reported: AtomicBool::new(false),
         }
     }
 
@@ -181,6 +184,17 @@ impl Bucket {
         }
     }
 
+    /// Notes that an answer has reported what is left.
+    pub(super) fn note_reported(&self) {
+        self.is_reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if an answer has reported what is left. A provider reports the same dimensions
+    /// with each of its answers.
+    pub(super) fn is_reported(&self) -> bool {
+        self.is_reported.load(Ordering::Relaxed)
+    }
+
     /// Changes the word and returns the word before.
     fn update(&self, change: impl Fn(u64) -> u64) -> u64 {
         let change = |word| Some(change(word));
@@ -237,21 +251,21 @@ impl Bucket {
         self.full_at.fetch_add(0, Ordering::AcqRel);
     }
 
-    /// Returns the units in the bucket at `now`. Negative units are a debt, rounded up. After the
-    /// end of a lease no units are left.
+    /// Returns the units in the bucket at `now`: a take of so many does not fail. Negative units are
+    /// a debt, rounded up. After the end of a lease no units are left.
     pub(super) fn level(&self, now: u64) -> i64 {
         let full_at = self.full_at.load(Ordering::Acquire);
-        let level = self.level_of(full_at, self.moment(now));
+        let level = self.level_of(full_at, self.moment(now).now);
         if is_leased(full_at) && now >= self.lease.end() { level.min(0) } else { level }
     }
 
     /// Returns the units at `now` if the word is `full_at`. For a lease, whether it has ended does
     /// not matter.
-    fn level_of(&self, full_at: u64, Moment { now, gap }: Moment) -> i64 {
+    fn level_of(&self, full_at: u64, now: u64) -> i64 {
         let (full_at, empty_at) = if is_leased(full_at) {
             (full_at, EMPTY)
         } else {
-            (full_at.max(now + gap), now + self.burst_time)
+            (full_at.max(now), now + self.burst_time)
         };
         let signed = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         match full_at.checked_sub(empty_at) {
@@ -281,7 +295,7 @@ impl Bucket {
         self.lease.reset();
         let at = self.moment(now);
         self.update(|word| {
-            let level = self.level_of(word, at);
+            let level = self.level_of(word, at.now);
             if is_leased(word) { word } else { self.leased_word(level.min(0)) }
         });
     }
@@ -292,7 +306,7 @@ impl Bucket {
         let has_ended = now >= self.lease.end();
         let at = self.moment(now);
         self.update(|word| {
-            let level = self.level_of(word, at);
+            let level = self.level_of(word, at.now);
             let level = if has_ended { level.min(0) } else { level };
             // Not before `now`: a bucket is never fuller than its burst.
             if is_leased(word) { self.word_at(level, at.now).max(at.now) } else { word }
@@ -312,7 +326,7 @@ impl Bucket {
 
     /// Returns the units of the lease, also after its end.
     pub(super) fn leased(&self) -> i64 {
-        self.level_of(self.full_at.load(Ordering::Relaxed), Moment { now: 0, gap: 0 })
+        self.level_of(self.full_at.load(Ordering::Relaxed), 0)
     }
 
     /// Takes the lowest level reported since the last call.

@@ -13,8 +13,8 @@ use super::rate::Rate;
 pub(super) struct Comparison {
     /// The longest time until a reset in a report without a window.
     reset: Option<Duration>,
-    /// The lowest reported share, and the last time at which it was reported.
-    lowest: Option<(f64, u64)>,
+    /// The lowest reported share, the last time at which it was reported, and how.
+    lowest: Option<(f64, u64, Rate)>,
     /// The lowest share that operators were told, and whether they were told of a higher one.
     told: Option<f64>,
     has_told_more: bool,
@@ -25,6 +25,8 @@ pub(super) struct Comparison {
 pub(super) struct Report {
     /// The reported limit as a share of the configured one.
     pub(super) share: f64,
+    /// The reported limit.
+    pub(super) reported: Rate,
     /// True if its period is known.
     pub(super) is_sure: bool,
     /// True if operators have not been told yet.
@@ -52,26 +54,29 @@ impl Comparison {
     ) -> Option<Report> {
         let count = limit.limit.filter(|count| *count > 0)?;
         let period = rate.period().as_secs_f64();
-        let (window, is_sure) = self.window_of(limit, period)?;
+        let (window, is_sure) = self.window_of(limit, rate.period())?;
+        let reported = Rate::new(count, window);
+        let window = window.as_secs_f64();
         let share = float(count) / window * period / f64::from(rate.count()).max(1.0);
         let lacks = f64::from(rate.count()) * (1.0 - share);
         let share = if share < 1.0 && (share > EQUAL || lacks < 1.0) { 1.0 } else { share };
-        let share = match self.lowest {
-            Some((lowest, at)) if share > lowest && is_recent(at, memory, now) => lowest,
+        let (share, reported) = match self.lowest {
+            Some((lowest, at, by)) if share > lowest && is_recent(at, memory, now) => (lowest, by),
             _ => {
-                self.lowest = Some((share, now));
-                share
+                self.lowest = Some((share, now, reported));
+                (share, reported)
             }
         };
-        Some(Report { share, is_sure, is_news: self.is_news(share, is_sure) })
+        Some(Report { share, reported, is_sure, is_news: self.is_news(share, is_sure) })
     }
 
-    /// Returns the window in seconds, and whether it is known.
-    fn window_of(&mut self, limit: &Limit, period: f64) -> Option<(f64, bool)> {
+    /// Returns the window, and whether it is known.
+    fn window_of(&mut self, limit: &Limit, whole: Duration) -> Option<(Duration, bool)> {
+        let period = whole.as_secs_f64();
         if let Some(window) = limit.window {
             // A longer window lets a burst pass that the rate does not tell.
-            let window = window.as_secs_f64();
-            return (window > 0.0 && window <= 1.5 * period).then_some((window, true));
+            let is_told = !window.is_zero() && window.as_secs_f64() <= 1.5 * period;
+            return is_told.then_some((window, true));
         }
         let reset = limit.reset.map_or(0.0, |reset| reset.as_secs_f64());
         if reset > 1.5 * period {
@@ -79,8 +84,8 @@ impl Comparison {
         }
         self.reset = self.reset.max(limit.reset);
         match self.reset {
-            None => Some((period, false)),
-            Some(reset) => (reset.as_secs_f64() >= period / 4.0).then_some((period, true)),
+            None => Some((whole, false)),
+            Some(reset) => (reset.as_secs_f64() >= period / 4.0).then_some((whole, true)),
         }
     }
 

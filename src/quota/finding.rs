@@ -11,6 +11,8 @@ pub struct Finding {
     pub configured: Rate,
     /// The limit that was found, in the period of the configured one.
     pub found: Rate,
+    /// The limit and its window as the provider has reported them.
+    pub(crate) reported: Option<Rate>,
     /// The evidence.
     pub by: Evidence,
     /// True if the quota uses the limit that was found.

@@ -201,8 +201,8 @@ impl Quota {
         self.line.wake_first();
     }
 
-    /// Ends an attempt that the provider refused. Tokens that no usage has charged are given back.
-    /// If the caller's own limit refused it and the answer has reported no level, every level
+    /// Ends an attempt that the provider refused. Tokens that no usage has charged are given back,
+    /// but never to a reported level, which does not contain them. If the caller's own limit refused it and the answer has reported no level, every level
     /// becomes 0, and nothing refills before `resume`: the provider counts nothing during a hold
     /// that could be used after it. Returns what is worth a line.
     #[cold]
@@ -216,16 +216,26 @@ impl Quota {
     ) -> Findings {
         let is_uncharged = self.is_shadow && reserved.is_uncharged();
         let amounts = if is_uncharged { Reserved::NONE } else { reserved }.amounts(cost);
-        let mut change = Change { input: (0, 0), output: (0, 0) };
-        // A reported level has no part of the refused input.
-        if !reserved.is_input_charged() && !reserved.is_reported() {
-            change.input.0 = reserved.input(cost);
+        let input = if reserved.is_input_charged() { 0 } else { reserved.input(cost) };
+        let output = if reserved.is_output_charged() { 0 } else { reserved.output() };
+        for (dimension, bucket) in Dimension::ALL.into_iter().zip(&self.buckets) {
+            let Some(bucket) = bucket else { continue };
+            let (mut input, mut output) = (u64::from(input), u64::from(output));
+            // A reported level has no part of the refused input, nor of a maximum that the provider
+            // charges at the start.
+            if reserved.is_reported() && bucket.is_reported() {
+                input = 0;
+                output = if self.charge.reserves_maximum() { 0 } else { output };
+            }
+            let back = match dimension {
+                Dimension::Requests => 0,
+                Dimension::Input => input,
+                Dimension::Output => output,
+                Dimension::Tokens => input + output,
+            };
+            bucket.change(back, 0, now);
         }
-        if !reserved.is_output_charged() {
-            change.output.0 = reserved.output();
-        }
-        self.change(&change, now);
-        self.settle_output(change.output.0);
+        self.settle_output(output);
         let mut findings = [None; 4];
         if own_limit {
             for dimension in Dimension::ALL {

@@ -17,6 +17,7 @@ impl Quota {
                 (self.buckets[dimension.index()].as_ref()?, limits.get(dimension));
             if let Some(remaining) = limit.remaining {
                 reserved.note_reported();
+                bucket.note_reported();
                 self.lower(dimension, remaining, now);
             }
             let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;
@@ -60,6 +61,7 @@ impl Quota {
             dimension,
             configured,
             found: configured.scaled(found.share),
+            reported: found.reported,
             by: found.by,
             is_used: found.is_used,
         }
@@ -86,7 +88,7 @@ impl Quota {
         let news = self.accepted.swap(0, Ordering::Relaxed);
         Some(Dimension::ALL.map(|dimension| {
             let share = self.buckets[dimension.index()].as_ref()?.pace().share();
-            let found = Found { share, by: Evidence::Accepted, is_used: true };
+            let found = Found::new(share, Evidence::Accepted);
             (news >> dimension.index() & 1 == 1).then(|| self.finding(dimension, found))
         }))
     }

@@ -37,7 +37,8 @@
 //! * A verdict of [`Verdict::throttled`](crate::Verdict::throttled) sets the level to 0, less the
 //!   output that attempts in flight have reserved and the provider has not charged yet. A verdict
 //!   of [`Verdict::overloaded`](crate::Verdict::overloaded) changes nothing, because the caller's
-//!   own limit did not cause it. If the headers of the refusal were learned, they count instead.
+//!   own limit did not cause it. If the headers of the refusal were learned, they count instead, and
+//!   the refused attempt gives nothing back above the reported level.
 //! * [`learn`] passes the limits in the headers of an answer. The level becomes the remaining
 //!   amount, less the same output.
 //!

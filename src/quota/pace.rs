@@ -41,8 +41,17 @@ pub(super) struct Moment {
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) share: f64,
+    /// The limit as the provider has reported it.
+    pub(super) reported: Option<Rate>,
     pub(super) by: Evidence,
     pub(super) is_used: bool,
+}
+
+impl Found {
+    /// A share that is in use, and that no answer has reported.
+    pub(super) const fn new(share: f64, by: Evidence) -> Self {
+        Self { share, reported: None, by, is_used: true }
+    }
 }
 
 impl State {
@@ -132,7 +141,7 @@ impl Pace {
             let until = state.law.refuse(&Terms::of(rate), cost, resume, now);
             let share = state.law.share();
             let is_news = state.told.falls_to(share / state.law.top());
-            (until, is_news.then_some(Found { share, by: Evidence::Refused, is_used: true }))
+            (until, is_news.then_some(Found::new(share, Evidence::Refused)))
         })
     }
 
@@ -148,7 +157,7 @@ impl Pace {
         state.clock.set(share, now);
         let top = state.law.top();
         let is_back = state.told.ends_at(share / top);
-        is_back.then_some(Found { share, by: Evidence::Accepted, is_used: true })
+        is_back.then_some(Found::new(share, Evidence::Accepted))
     }
 
     /// Compares a reported limit with the configured one, and takes it if `learning` says so.
@@ -175,7 +184,9 @@ impl Pace {
             self.change(now, |state| state.law.report(most));
         }
         let is_used = (most - report.share).abs() < 0.01;
-        report.is_news.then_some(Found { share: report.share, by: Evidence::Reported, is_used })
+        let reported = Some(report.reported);
+        let by = Evidence::Reported;
+        report.is_news.then_some(Found { share: report.share, reported, by, is_used })
     }
 }
 

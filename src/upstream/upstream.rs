@@ -287,6 +287,10 @@ impl<M: Timer> Upstream<M> {
 
     /// Returns the units that the quota has left in a dimension. Negative units are a debt: more
     /// was used than the limit allows. `None` without a limit.
+    ///
+    /// If no call waits, a cost up to this number fits at once. While the quota uses less than its
+    /// burst after a refusal, the first cost takes the units that the smaller burst does not contain
+    /// too, so the level then falls by more than that cost.
     #[must_use]
     pub fn quota_level(&self, dimension: Dimension) -> Option<i64> {
         self.quota()?.level(dimension, self.now())

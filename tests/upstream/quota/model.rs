@@ -82,6 +82,8 @@ pub(crate) struct Model {
     unsettled: u64,
     /// The largest usage so far. It is the estimate as long as too few calls are known.
     largest: [u64; 2],
+    /// The dimensions of which an answer has reported what is left.
+    reported: [bool; 4],
 }
 
 /// An answer to [`Model::reserve`].
@@ -101,6 +103,7 @@ impl Model {
             in_flight: 0,
             unsettled: 0,
             largest: [0; 2],
+            reported: [false; 4],
         }
     }
 
@@ -212,6 +215,7 @@ impl Model {
             let is_limited = self.buckets[dimension as usize].is_some();
             if let Some(remaining) = limits.get(dimension).remaining.filter(|_| is_limited) {
                 held.has_limits = true;
+                self.reported[dimension as usize] = true;
                 self.lower(dimension, remaining);
             }
         }
@@ -244,10 +248,16 @@ impl Model {
     /// Ends an attempt that the provider refused.
     pub(crate) fn refused(&mut self, held: Held, is_own_limit: bool) {
         self.in_flight -= 1;
-        // A reported level has no part of the refused input.
-        let input = if held.has_input || held.has_limits { held.input } else { 0 };
-        let output = if held.has_output { held.output } else { 0 };
-        self.change(held.amounts(), [1, input, output, input + output]);
+        // A reported level has no part of the refused input, nor of a maximum charged at the start.
+        let reserves_maximum = self.charge.reserves_maximum();
+        for (index, bucket) in self.buckets.iter_mut().enumerate() {
+            let Some(bucket) = bucket else { continue };
+            let keeps = held.has_limits && self.reported[index];
+            let input = if held.has_input || keeps { held.input } else { 0 };
+            let keeps_output = held.has_output || keeps && reserves_maximum;
+            let output = if keeps_output { held.output } else { 0 };
+            bucket.change(held.amounts()[index], [1, input, output, input + output][index]);
+        }
         if !held.has_output {
             self.unsettled -= held.output;
         }

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
@@ -11,7 +12,7 @@ use resile::{
     Attempt, Backoff, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry,
 };
 
-use super::{NOT_REFUNDED, RESERVED};
+use super::{FREE_READS, NOT_REFUNDED, RESERVED};
 use crate::by_hand::ByHand;
 
 const NOW: Duration = Duration::from_secs(7);
@@ -197,5 +198,104 @@ async fn a_call_that_sent_one_of_its_requests_gives_nothing_back() {
         let gave_up = call.through(target, |it: &GaveUp<Failed>| it.verdict()).await.unwrap_err();
         assert_eq!(gave_up.verdict().unwrap().is_not_sent(), attempts == 1);
         assert_eq!(upstream.quota_level(Dimension::Input), Some(input));
+    }
+}
+
+proptest! {
+    /// The level after a refusal is at most the reported one, less the output in flight that the
+    /// provider has not charged yet. A dimension without a report gets the tokens back.
+    #[test]
+    fn a_refused_attempt_gives_nothing_back_above_a_report(
+        charge in prop::sample::select(&[Charge::ACTUAL, FREE_READS, RESERVED, NOT_REFUNDED][..]),
+        reported in 0..3_usize,
+        told in 0..1_200_u64,
+        (input, most) in (0..250_u64, 0..250_u64),
+        (knows_input, is_own_limit) in (any::<bool>(), any::<bool>()),
+    ) {
+        let quota = ByHand::new(quota().with_charge(charge).with_requests(RATE));
+        let mut first = quota.try_reserve(Cost::input(input).with_max_output(most), NOW).unwrap();
+        let before = levels(&quota);
+        let uncharged = if charge.reserves_maximum() { 0 } else { i64::try_from(most).unwrap() };
+        let cost = if knows_input { Cost::input(input) } else { Cost::new() };
+        let mut refused = quota.try_reserve(cost.with_max_output(most), NOW).unwrap();
+        let limits = Limits::new().with(TOKENS[reported], Limit::of_remaining(told));
+        refused.learn(&limits, NOW);
+        let verdict = if is_own_limit { Verdict::throttled() } else { Verdict::overloaded() };
+        refused.failed(&verdict, NOW);
+        let told = i64::try_from(told).unwrap();
+        let has_output = TOKENS[reported] != Dimension::Input;
+        let after = levels(&quota);
+        for (index, (after, before)) in after.into_iter().zip(before).enumerate() {
+            if index == reported {
+                let most = told - if has_output { uncharged } else { 0 };
+                prop_assert!(after <= most.min(before), "{} above {}", after, most);
+            } else {
+                prop_assert_eq!(after, before, "{:?}", TOKENS[index]);
+            }
+        }
+        // An answer with the same report: only a refund raises the level.
+        first.learn(&Limits::new().with(TOKENS[reported], Limit::of_remaining(0)), NOW);
+        first.settle(Usage::new().with_input(input).with_output(most), NOW);
+        prop_assert!(levels(&quota)[reported] <= 0);
+    }
+}
+
+/// A dimension that no answer reports gets the tokens of a refused attempt back.
+#[test]
+fn a_report_of_requests_keeps_no_tokens() {
+    for charge in [Charge::ACTUAL, RESERVED, NOT_REFUNDED] {
+        let quota = ByHand::new(quota().with_charge(charge).with_requests(RATE));
+        let cost = Cost::input(100).with_max_output(200);
+        let mut refused = quota.try_reserve(cost, NOW).unwrap();
+        let limits = Limits::new().with(Dimension::Requests, Limit::of_remaining(0));
+        refused.learn(&limits, NOW);
+        refused.failed(&Verdict::throttled(), NOW);
+        assert_eq!(levels(&quota), [1_000; 3], "{charge:?}");
+        assert_eq!(quota.level_at(Dimension::Requests, NOW), Some(0));
+    }
+}
+
+/// After a refusal that reports what is left, the rest of the next cost refills from there on,
+/// whether the provider charges the maximum at the start or not.
+#[test]
+fn the_next_cost_waits_from_the_reported_level_on() {
+    for charge in [Charge::ACTUAL, FREE_READS, RESERVED, NOT_REFUNDED] {
+        for (told, millis) in [(5_000, 10_000), (200, 19_600), (0, 20_000)] {
+            let rate = Rate::per_minute(30_000);
+            let quota = ByHand::new(Quota::new().with_tokens(rate).with_charge(charge));
+            let cost = Cost::input(1_000).with_max_output(9_000);
+            let mut refused = quota.try_reserve(cost, NOW).unwrap();
+            let limits = Limits::new().with(Dimension::Tokens, Limit::of_remaining(told));
+            refused.learn(&limits, NOW);
+            refused.failed(&Verdict::throttled(), NOW);
+            let wait = Duration::from_millis(millis);
+            let early = NOW + wait - Duration::from_nanos(1);
+            assert!(quota.try_reserve(cost, early).is_err(), "{charge:?} {told}");
+            assert!(quota.try_reserve(cost, NOW + wait).is_ok(), "{charge:?} {told}");
+        }
+    }
+}
+
+/// The level is the largest cost that begins at once, also after a refusal took the burst away.
+#[test]
+fn the_level_is_the_largest_cost_that_begins() {
+    for charge in [Charge::ACTUAL, RESERVED, NOT_REFUNDED] {
+        for told in [0, 1, 20, 399, 900] {
+            let quota = Quota::new().with_tokens(RATE).with_charge(charge);
+            let quota = ByHand::new(quota);
+            let cost = Cost::input(100).with_max_output(300);
+            for _ in 0..2 {
+                let Ok(mut refused) = quota.try_reserve(cost, NOW) else { break };
+                let told = Limit::of_remaining(told);
+                refused.learn(&Limits::new().with(Dimension::Tokens, told), NOW);
+                refused.failed(&Verdict::throttled(), NOW);
+            }
+            let left = quota.level_at(Dimension::Tokens, NOW).unwrap();
+            assert!(left <= i64::try_from(told).unwrap(), "{left} of {told}");
+            let left = u64::try_from(left).unwrap();
+            let reserve = |input| quota.try_reserve(Cost::input(input).with_max_output(0), NOW);
+            assert!(reserve(left + 1).is_err(), "{charge:?} {told}");
+            assert!(reserve(left).is_ok(), "{charge:?} {told}");
+        }
     }
 }

@@ -169,10 +169,10 @@ fn a_line_says_what_was_found_and_what_to_do() {
     assert_eq!(
         *told.lock().unwrap(),
         [
-            "model: quota too high: the upstream reports 300 tokens per 60s, the quota has 600, so \
-             calls are refused: lower the setting or let the quota learn",
-            "model: quota too low: the upstream reports 1800 tokens per 60s, the quota has 600, so \
-             the rest is not used: raise the setting if you need more",
+            "model: quota too high: the upstream reports 5 tokens per 1s, the quota has 600 per 60s, \
+             so calls are refused: lower the setting or let the quota learn",
+            "model: quota too low: the upstream reports 30 tokens per 1s, the quota has 600 per 60s, \
+             so the rest is not used: raise the setting if you need more",
         ]
     );
 }
