@@ -2,11 +2,11 @@
 
 #[cfg(feature = "tonic-0_14")]
 mod answer;
-mod code;
 #[cfg(feature = "tonic-0_14")]
 mod lent;
 mod retry_info;
 mod status;
+mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,6 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 
 #[cfg(feature = "tonic-0_14")]
 pub use self::answer::answer_to_error;
-use self::code::code_of;
 use self::retry_info::retry_info;
 use self::status::{OK, Status};
 use crate::below::call_below;
@@ -33,9 +32,8 @@ use crate::http::place::Place;
 use crate::judge::{Judged, NoClassifier, SealedJudge, SealedRule};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
-/// Judges the answers of gRPC by their status and by the wait that the server asks for, and errors as
-/// [`Http`](crate::http::Http) does. The wait is that of the pushback, or else that of
-/// `google.rpc.RetryInfo` in `grpc-status-details-bin`.
+/// Judges the answers of gRPC by their status and by the wait that the server asks for. The wait is that of
+/// the pushback, or else that of `google.rpc.RetryInfo` in `grpc-status-details-bin`.
 ///
 /// A server that fails before its first message sends the status in the headers. Such an answer is
 /// judged by [`resile_clients::grpc`]. Each status that is not `OK` is a failure, so a call that ends with
@@ -46,6 +44,10 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// An answer without a status in its headers is good: the call is committed then, and a status in the
 /// trailers is for the caller (gRPC A6). Without both, the status of HTTP counts, such as the 503 of a
 /// proxy.
+///
+/// With the feature `tonic-0_14` an error of the service has the verdict of the status that `tonic` makes of
+/// it, as around a call of the generated client: see `resile_clients::grpc::status`. Without that feature,
+/// and for a service that was not ready, it has the verdict of [`Http`](crate::http::Http).
 ///
 /// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
 /// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
@@ -159,8 +161,7 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
         if call_below(&*error).is_some() {
             return judged_error(self.classifier, error, is_sent);
         }
-        let (error, word) = code_of(error);
-        Judged { error_type: Some(word.into()), ..judged_error(self.classifier, error, is_sent) }
+        transport::judged(error, is_sent, self.classifier, self.idempotency())
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
@@ -177,15 +178,19 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
 }
 
 impl GrpcRule {
+    const fn idempotency(&self) -> Idempotency {
+        if self.classifier.is_idempotent() {
+            Idempotency::Idempotent
+        } else {
+            Idempotency::NotIdempotent
+        }
+    }
+
     /// Returns the failure that a status is, also if it says that the server works: around the call of a
     /// generated client each of them is an error too. `None` is OK.
     fn judged_status(&self, status: &HeaderValue, headers: &HeaderMap) -> Option<Judged> {
         let status = Status::read(status, headers);
-        let idempotency = if self.classifier.is_idempotent() {
-            Idempotency::Idempotent
-        } else {
-            Idempotency::NotIdempotent
-        };
+        let idempotency = self.idempotency();
         let number = status.number();
         if number == OK {
             return None;
