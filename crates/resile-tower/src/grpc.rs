@@ -4,6 +4,7 @@
 mod answer;
 #[cfg(feature = "tonic-0_14")]
 mod lent;
+mod no_status;
 mod retry_info;
 mod status;
 mod transport;
@@ -11,7 +12,7 @@ mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use resile::classify::Cut;
 use resile::error::Boxed;
 use resile::http::Classifier;
@@ -22,6 +23,7 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 
 #[cfg(feature = "tonic-0_14")]
 pub use self::answer::answer_to_error;
+use self::no_status::NoStatus;
 use self::retry_info::retry_info;
 use self::status::{OK, Status};
 use crate::below::call_below;
@@ -42,8 +44,9 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// `UNKNOWN`.
 ///
 /// An answer without a status in its headers is good: the call is committed then, and a status in the
-/// trailers is for the caller (gRPC A6). Without both, the status of HTTP counts, such as the 503 of a
-/// proxy.
+/// trailers is for the caller (gRPC A6). An answer that has no status in its headers and is not a 200 comes
+/// from a proxy, and is a failure too. [`Http`](crate::http::Http) judges it, with its `Retry-After`. What is
+/// no failure there, such as a 404, has the verdict of the code that gRPC has for it: `UNIMPLEMENTED`.
 ///
 /// With the feature `tonic-0_14` an error of the service has the verdict of the status that `tonic` makes of
 /// it, as around a call of the generated client: see `resile_clients::grpc::status`. Without that feature,
@@ -51,7 +54,7 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 ///
 /// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
 /// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
-/// `UNKNOWN` otherwise.
+/// `UNKNOWN` otherwise. That of the answer of a proxy is its status of HTTP, such as `503`.
 ///
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
@@ -152,7 +155,7 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
         match answer.headers().get("grpc-status") {
             Some(status) => self.judged_status(status, answer.headers()),
-            None => judged_answer(self.classifier, answer.status(), answer.headers()),
+            None => self.judged_http(answer.status(), answer.headers()),
         }
     }
 
@@ -201,5 +204,15 @@ impl GrpcRule {
         };
         let word = status.error_type();
         Some(Judged::new(Box::new(status), verdict, Some(word.into())))
+    }
+
+    /// Returns the failure that an answer without a status is. The rule of HTTP reads its `Retry-After`, and
+    /// knows that a 429 was not executed. What is no failure there has the verdict of its code.
+    fn judged_http(&self, status: StatusCode, headers: &HeaderMap) -> Option<Judged> {
+        judged_answer(self.classifier, status, headers).or_else(|| {
+            let failure = (status != StatusCode::OK).then_some(NoStatus(status))?;
+            let verdict = code(failure.code(), Pushback::None, self.idempotency());
+            Some(Judged::new(failure.into(), verdict, Some(status.as_str().to_owned().into())))
+        })
     }
 }
