@@ -2,16 +2,17 @@
 
 #[cfg(feature = "tonic-0_14")]
 mod answer;
-mod code;
 #[cfg(feature = "tonic-0_14")]
 mod lent;
+mod no_status;
 mod retry_info;
 mod status;
+mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use resile::classify::Cut;
 use resile::error::Boxed;
 use resile::http::Classifier;
@@ -22,7 +23,7 @@ use resile_clients::grpc::{Pushback, code, with_retry_info};
 
 #[cfg(feature = "tonic-0_14")]
 pub use self::answer::answer_to_error;
-use self::code::code_of;
+use self::no_status::NoStatus;
 use self::retry_info::retry_info;
 use self::status::{OK, Status};
 use crate::below::call_below;
@@ -33,9 +34,8 @@ use crate::http::place::Place;
 use crate::judge::{Judged, NoClassifier, SealedJudge, SealedRule};
 use crate::{BoxError, RetryLayer, UpstreamLayer};
 
-/// Judges the answers of gRPC by their status and by the wait that the server asks for, and errors as
-/// [`Http`](crate::http::Http) does. The wait is that of the pushback, or else that of
-/// `google.rpc.RetryInfo` in `grpc-status-details-bin`.
+/// Judges the answers of gRPC by their status and by the wait that the server asks for. The wait is that of
+/// the pushback, or else that of `google.rpc.RetryInfo` in `grpc-status-details-bin`.
 ///
 /// A server that fails before its first message sends the status in the headers. Such an answer is
 /// judged by [`resile_clients::grpc`]. Each status that is not `OK` is a failure, so a call that ends with
@@ -44,12 +44,17 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// `UNKNOWN`.
 ///
 /// An answer without a status in its headers is good: the call is committed then, and a status in the
-/// trailers is for the caller (gRPC A6). Without both, the status of HTTP counts, such as the 503 of a
-/// proxy.
+/// trailers is for the caller (gRPC A6). An answer that has no status in its headers and is not a 200 comes
+/// from a proxy, and is a failure too. [`Http`](crate::http::Http) judges it, with its `Retry-After`. What is
+/// no failure there, such as a 404, has the verdict of the code that gRPC has for it: `UNIMPLEMENTED`.
+///
+/// With the feature `tonic-0_14` an error of the service has the verdict of the status that `tonic` makes of
+/// it, as around a call of the generated client: see `resile_clients::grpc::status`. Without that feature,
+/// and for a service that was not ready, it has the verdict of [`Http`](crate::http::Http).
 ///
 /// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
 /// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
-/// `UNKNOWN` otherwise.
+/// `UNKNOWN` otherwise. That of the answer of a proxy is its status of HTTP, such as `503`.
 ///
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
@@ -150,7 +155,7 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
     fn answer(&self, answer: &Response<B>) -> Option<Judged> {
         match answer.headers().get("grpc-status") {
             Some(status) => self.judged_status(status, answer.headers()),
-            None => judged_answer(self.classifier, answer.status(), answer.headers()),
+            None => self.judged_http(answer.status(), answer.headers()),
         }
     }
 
@@ -159,8 +164,7 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
         if call_below(&*error).is_some() {
             return judged_error(self.classifier, error, is_sent);
         }
-        let (error, word) = code_of(error);
-        Judged { error_type: Some(word.into()), ..judged_error(self.classifier, error, is_sent) }
+        transport::judged(error, is_sent, self.classifier, self.idempotency())
     }
 
     fn cut(&self, _: Cut) -> Option<Verdict> {
@@ -177,15 +181,19 @@ impl<B, E: Into<BoxError>> SealedRule<Response<B>, E> for GrpcRule {
 }
 
 impl GrpcRule {
+    const fn idempotency(&self) -> Idempotency {
+        if self.classifier.is_idempotent() {
+            Idempotency::Idempotent
+        } else {
+            Idempotency::NotIdempotent
+        }
+    }
+
     /// Returns the failure that a status is, also if it says that the server works: around the call of a
     /// generated client each of them is an error too. `None` is OK.
     fn judged_status(&self, status: &HeaderValue, headers: &HeaderMap) -> Option<Judged> {
         let status = Status::read(status, headers);
-        let idempotency = if self.classifier.is_idempotent() {
-            Idempotency::Idempotent
-        } else {
-            Idempotency::NotIdempotent
-        };
+        let idempotency = self.idempotency();
         let number = status.number();
         if number == OK {
             return None;
@@ -196,5 +204,15 @@ impl GrpcRule {
         };
         let word = status.error_type();
         Some(Judged::new(Box::new(status), verdict, Some(word.into())))
+    }
+
+    /// Returns the failure that an answer without a status is. The rule of HTTP reads its `Retry-After`, and
+    /// knows that a 429 was not executed. What is no failure there has the verdict of its code.
+    fn judged_http(&self, status: StatusCode, headers: &HeaderMap) -> Option<Judged> {
+        judged_answer(self.classifier, status, headers).or_else(|| {
+            let failure = (status != StatusCode::OK).then_some(NoStatus(status))?;
+            let verdict = code(failure.code(), Pushback::None, self.idempotency());
+            Some(Judged::new(failure.into(), verdict, Some(status.as_str().to_owned().into())))
+        })
     }
 }

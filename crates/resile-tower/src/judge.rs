@@ -8,7 +8,7 @@
 //! | [`Errors`] | `RetryLayer::new(policy)` | never | the classifier of the policy |
 //! | [`Answers`] | `.judging(…)` after it | the function returns a verdict on it | the same |
 //! | `Http` | `RetryLayer::http(policy)` | its status says so | the chain of its sources |
-//! | `Grpc` | `RetryLayer::grpc(policy, idempotency)` | its `grpc-status` is not OK | the chain of its sources |
+//! | `Grpc` | `RetryLayer::grpc(policy, idempotency)` | its `grpc-status` is not OK, or it has none and is not a 200 | the status of `tonic`, or the chain of its sources |
 //!
 //! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
 //! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.

@@ -13,6 +13,7 @@ use resile_tower::resile::{GaveUp, Never, RetryPolicy, StopReason, retry};
 use resile_tower::resile_clients::Classifier;
 use resile_tower::resile_clients::Idempotency::NotIdempotent;
 use resile_tower::resile_clients::grpc::to_status;
+use resile_tower::tonic_0_14::{RetryChannel, gave_up};
 use tokio::net::TcpListener;
 use tonic::body::Body;
 use tonic::transport::server::TcpIncoming;
@@ -115,9 +116,18 @@ async fn an_order_that_no_connection_took_is_sent_again() {
         }
     });
     let channel = Channel::from_shared(url).unwrap().connect_lazy();
-    let end = order(&WeatherClient::new(channel), "Paris").await;
+    let end = order(&WeatherClient::new(channel.clone()), "Paris").await;
     let status = end.last().unwrap();
     assert_eq!((status.code(), status.message()), (Code::Cancelled, "operation was canceled"));
     assert_eq!((end.reason(), end.attempts()), (StopReason::Attempts, 3));
     assert!(!end.is_in_doubt());
+
+    // So it is by the layer.
+    let policy = RetryPolicy::contention().with_attempts(3);
+    let channel = RetryChannel::new(channel, policy, NotIdempotent).on("weather");
+    let city = City { name: "Paris".to_owned() };
+    let status = WeatherClient::new(channel).order(city).await.unwrap_err();
+    let below = gave_up(&status).unwrap();
+    assert_eq!((below.reason(), below.attempts()), (StopReason::Attempts, 3));
+    assert_eq!((below.verdict(), below.is_in_doubt()), (end.verdict(), false));
 }

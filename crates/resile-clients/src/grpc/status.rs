@@ -106,7 +106,7 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         if error.is::<ConnectError>() {
             // Nothing was sent, so any request may come again, if a repetition can help at all.
             let verdict = Classifier::idempotent().verdict(error);
-            return Some(verdict.unwrap_or(always(Failing).verdict(idempotency)));
+            return Some(verdict.unwrap_or_else(|| unsent(idempotency)));
         }
         if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
@@ -119,7 +119,12 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         }
     }
     let is_passing = matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal);
-    (is_passing && never_sent(status)).then(|| always(Failing).verdict(idempotency))
+    (is_passing && never_sent(status)).then(|| unsent(idempotency))
+}
+
+/// Returns the verdict on a request for which no connection was made.
+const fn unsent(idempotency: Idempotency) -> Verdict {
+    always(Failing).verdict(idempotency).not_sent()
 }
 
 /// Returns whether an error of `hyper` says that the connection closed before the request began. This feature

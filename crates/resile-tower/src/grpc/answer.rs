@@ -8,6 +8,7 @@ use resile::error::Boxed;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use super::no_status::NoStatus;
 use super::retry_info::details;
 use super::status;
 
@@ -83,7 +84,8 @@ pub fn answer_to_error<B>(
 /// Returns the status of an answer that is a failure.
 fn status_of(status: StatusCode, headers: &HeaderMap) -> Status {
     let Some(read) = headers.get("grpc-status") else {
-        return Status::new(code(status), format!("the answer has no grpc-status: {status}"));
+        let code = Code::from_i32(NoStatus(status).code());
+        return Status::new(code, format!("the answer has no grpc-status: {status}"));
     };
     let read = status::Status::read(read, headers);
     let code = read.code.map_or(Code::Unknown, Code::from_i32);
@@ -94,16 +96,4 @@ fn status_of(status: StatusCode, headers: &HeaderMap) -> Status {
     }
     let metadata = MetadataMap::from_headers(metadata);
     Status::with_details_and_metadata(code, read.message, details.into(), metadata)
-}
-
-/// Returns the code of an answer without one. Source: gRPC, `http-grpc-status-mapping.md`.
-fn code(status: StatusCode) -> Code {
-    match status.as_u16() {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502..=504 => Code::Unavailable,
-        _ => Code::Unknown,
-    }
 }

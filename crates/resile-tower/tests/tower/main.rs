@@ -11,6 +11,7 @@ mod foreign;
 mod grpc;
 mod migrating;
 mod places;
+mod proxies;
 mod readiness;
 mod refusals;
 mod reqwest_middleware;

@@ -1,18 +1,23 @@
 //! The end of a call of gRPC that its server has answered.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use resile_tower::RetryLayer;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::observe::{Event, EventKind, Observe};
-use resile_tower::resile::{Breaker, Budget, GaveUp, Never, StopReason, Upstream, Verdict, retry};
+use resile_tower::resile::{
+    Breaker, Budget, GaveUp, Health, Never, StopReason, Upstream, Verdict, retry,
+};
 use resile_tower::resile_clients;
 use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_tower::resile_clients::grpc::Pushback;
-use tonic::Status;
+use resile_tower::{BoxError, RetryLayer};
+use tonic::{ConnectError, Status, TimeoutExpired};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::grpc::{SEVEN_SECONDS, request};
@@ -152,4 +157,71 @@ async fn a_final_status_is_no_success() {
         service.clone().oneshot(request()).await.unwrap();
     }
     assert_eq!(budget.available(), left);
+}
+
+/// An error of `hyper`, whose kind only `Debug` tells to a crate without it.
+struct Closed;
+
+impl fmt::Debug for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hyper::Error(Canceled, \"connection closed\")")
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("operation was canceled: connection closed")
+    }
+}
+
+impl Error for Closed {}
+
+/// `tonic` makes this status of the error only with its transport.
+fn closed() -> BoxError {
+    let mut status = Status::cancelled("operation was canceled");
+    status.set_source(Arc::new(Closed));
+    status.into()
+}
+
+fn not_connected(kind: ErrorKind, words: &'static str) -> BoxError {
+    ConnectError(io::Error::new(kind, words).into()).into()
+}
+
+/// `tonic` makes a status of each error, and a retry around the call judges that one.
+#[tokio::test(start_paused = true)]
+async fn each_error_of_the_transport_ends_a_call_as_around_it() {
+    static ENDS: Ends = Ends::new();
+    static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
+    const NO_NAME: &str = "failed to lookup address information: Name or service not known";
+    let errors: [(fn() -> BoxError, _, _); 8] = [
+        (|| not_connected(ErrorKind::ConnectionRefused, "refused"), (4, false), Health::Failing),
+        (|| not_connected(ErrorKind::Other, NO_NAME), (1, false), Health::Unknown),
+        (|| not_connected(ErrorKind::InvalidData, "bad certificate"), (1, false), Health::Unknown),
+        (|| ConnectError("no route".into()).into(), (4, false), Health::Failing),
+        (closed, (4, false), Health::Unknown),
+        (|| TimeoutExpired(()).into(), (1, true), Health::Failing),
+        (|| io::Error::from(ErrorKind::ConnectionReset).into(), (1, true), Health::Failing),
+        (|| Status::data_loss("the disk is broken").into(), (1, true), Health::Failing),
+    ];
+    for (error, order, health) in errors {
+        for idempotency in [Idempotent, NotIdempotent] {
+            let channel = service_fn(move |_: Request<String>| async move {
+                Err::<Response<()>, BoxError>(error())
+            });
+            let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
+            let layer = end(&service.oneshot(request()).await.unwrap_err(), &ENDS);
+            let clients = match idempotency {
+                Idempotent => resile_clients::Classifier::idempotent(),
+                NotIdempotent => resile_clients::Classifier::non_idempotent(),
+            };
+            let call = async |_| Err::<(), _>(Status::from_error(error()));
+            let call = retry(call, AT_ONCE.with_classifier(clients), Never).on(&WEATHER);
+            let around = end(&call.await.unwrap_err(), &ENDS);
+            assert_eq!(layer, around, "{:?} {idempotency:?}", error());
+            assert_eq!(layer.3.unwrap().health(), health, "{:?}", error());
+            if idempotency == NotIdempotent {
+                assert_eq!((layer.1, layer.2), order, "{:?}", error());
+            }
+        }
+    }
 }
