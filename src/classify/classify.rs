@@ -94,8 +94,9 @@ pub trait Classify<E: ?Sized> {
     }
 
     /// Returns the place that the request goes to, such as `POST /orders`, if this classifier is made for
-    /// one request. An attempt that was cut or dropped has no error that names the place, so the log and the
-    /// error of the call print this one.
+    /// one request. The log and the error of the call (`{:#}`) print it before the words of a failure, unless
+    /// the words name it: they have the whole place, or the path of a place such as `POST /orders`. An attempt
+    /// that was cut or dropped has no error, so its words have the place always.
     ///
     /// The default returns `None`.
     fn place(&self) -> Option<Cow<'_, str>> {

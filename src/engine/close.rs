@@ -195,7 +195,7 @@ where
         facts.earlier_waits = self.policy.earlier_waits(facts.elapsed, is_earlier);
         let is_dropped = ending.dropped.is_some() || unknown.is_some();
         let place = || Some(Box::from(self.policy.rules().classifier().place()?));
-        facts.place = cut.and_then(|_| place());
+        facts.place = (cut.is_some() || !is_dropped).then(place).flatten();
         facts.dropped = is_dropped.then(place).flatten();
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..

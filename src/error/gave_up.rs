@@ -94,7 +94,7 @@ pub(crate) struct Facts {
     pub(crate) cut: Option<Cut>,
     /// The time of the call whose deadline was the cut.
     pub(crate) allotted: Option<Allotted>,
-    /// The place of the request that was cut, as the classifier says.
+    /// The place of the last request, unless that was dropped, as the classifier says.
     pub(crate) place: Option<Box<str>>,
     /// The place of the request that the token or the caller dropped in flight.
     pub(crate) dropped: Option<Box<str>>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::GaveUp;
 use super::within;
-use crate::observe::{CallKind, OneLine, Words, write_cut};
+use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
 use crate::policy::{DROPPED, IN_DOUBT, StopReason};
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -57,7 +57,11 @@ impl<E> GaveUp<E> {
         match (self.last(), self.writer()) {
             (Some(last), Some(writer)) if f.alternate() => {
                 self.write_hint(f)?;
-                write!(f, ": {}", OneLine(Words::new(|f| writer(last, f))))
+                let facts = self.facts();
+                // After a cut the place is before, and that of a dropped attempt too.
+                let place = facts.place.as_deref().filter(|_| facts.cut.is_none());
+                f.write_str(": ")?;
+                write_placed(f, place, Words::new(|f| writer(last, f)))
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@ use super::allotted::{InFlight, write_cut};
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
 use super::no_room::NoRoom;
-use super::one_line::OneLine;
+use super::placed::write_placed;
 use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
@@ -304,13 +304,15 @@ pub struct AttemptFailure<'a> {
 impl AttemptFailure<'_> {
     /// Prints the failure without a wait.
     pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InFlight { place, allotted, is_dropped, .. } =
+            self.in_flight.copied().unwrap_or_default();
         match (self.cut, self.error) {
             (Some(cut), _) => {
-                let InFlight { place, allotted, .. } = self.in_flight.copied().unwrap_or_default();
                 let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
                 write_cut(f, cut, place, allotted, is_unsent)
             }
-            (None, Some(error)) => write!(f, "{}", OneLine(error)), // anyhow's chain in one line
+            // The sentence has named the place of a dropped attempt.
+            (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),
             (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
         }
     }
@@ -331,8 +333,8 @@ impl AttemptFailure<'_> {
 }
 
 /// Prints the error in one line and escapes its control characters. Without an error, prints the
-/// timeout or the end of the stream, after the [place](crate::Classify::place) of the request if the
-/// classifier knows it.
+/// timeout or the end of the stream. Before both is the [place](crate::Classify::place) of the request if the
+/// classifier knows it and the error does not name it.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_cause(f)?;

@@ -166,9 +166,9 @@ impl Classify<Down> for Order {
     }
 }
 
-/// An error has its own words, and a cut attempt has no error that names its place.
+/// Neither the words of such an error nor a cut attempt, which has none, name the place.
 #[test]
-fn the_line_of_a_cut_attempt_names_the_place_of_its_request() {
+fn the_line_of_a_failed_attempt_names_the_place_of_its_request() {
     let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
     let upstream = Upstream::new("web").with_timer(timer.clone());
     let policy = RetryPolicy::new()
@@ -184,7 +184,10 @@ fn the_line_of_a_cut_attempt_names_the_place_of_its_request() {
     };
     let call = retry(|_| script.play(), policy, Never).on(upstream.observed_by(&observer));
     let gave_up = drive(call, &timer).unwrap_err();
-    assert_eq!(events.into_inner(), ["down, 1", "POST /orders\\n: did not finish within 1s"]);
+    assert_eq!(
+        events.into_inner(),
+        ["POST /orders\\n: down, 1", "POST /orders\\n: did not finish within 1s"]
+    );
     let end = "(last failure: POST /orders\\n: did not finish within 1s, after an earlier error)";
     assert!(gave_up.to_string().ends_with(end), "{gave_up}");
     assert!(format!("{:#}", gave_up.map(|down| down.0)).ends_with(end));

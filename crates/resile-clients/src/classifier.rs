@@ -76,10 +76,11 @@ impl Classifier {
     /// Sets the [place](Classify::place) that the requests go to, such as `/store.Store/Stock` for a method of
     /// gRPC. A second call replaces the first one.
     ///
-    /// The log prints the place before the words of a cut attempt, and so does the error of the call,
-    /// because such an attempt has no error of the client. It is not part of a verdict. A pair of
-    /// classifiers has the place of its first member that knows one. A layer of `resile-tower` takes the
-    /// path of the request itself.
+    /// The log prints the place before the words of a failure that does not name it, such as a status of gRPC
+    /// or a cut attempt, which has no error of the client. So does the error of the call, but it has the words
+    /// of an error only in its alternate form (`{:#}`). The place is not part of a verdict. A pair of
+    /// classifiers has the place of its first member that knows one. A layer of `resile-tower` takes the path
+    /// of the request itself.
     ///
     /// # Examples
     ///

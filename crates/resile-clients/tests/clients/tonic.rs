@@ -600,3 +600,17 @@ async fn a_refusal_whose_wait_is_too_long_keeps_its_status() {
     let (reason, code, _) = of(status);
     assert_eq!((reason, code), (StopReason::Deadline, Code::Unavailable));
 }
+
+/// The words of `tonic` tell neither the method nor the name of the code.
+#[tokio::test]
+async fn a_stated_place_is_before_the_words_of_a_status() {
+    let shop = Upstream::new("shop").with_timer(ManualTimer::new());
+    let place = Classifier::non_idempotent().with_place("/shop.Shop/Order");
+    let policy = RetryPolicy::new().with_classifier(place);
+    let call = retry(async |_| Err::<(), _>(Status::unavailable("down")), policy, Never);
+    let gave_up = call.on(&shop).await.unwrap_err();
+    let words = format!("{gave_up:#}");
+    let (_, last) = words.split_once("sent again: ").unwrap();
+    assert!(last.starts_with("/shop.Shop/Order: code: "), "{words}");
+    assert_eq!(last.matches("/shop.Shop/Order").count(), 1, "{words}");
+}
