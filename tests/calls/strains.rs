@@ -22,13 +22,13 @@ use resile::{
 use super::script::{Down, drive};
 use super::tracing::{capture, messages};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 const POLICY: RetryPolicy =
     RetryPolicy::new().with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
 
 /// Returns the lines above DEBUG, without those of retries.
-fn lines() -> Vec<String> {
+pub(super) fn lines() -> Vec<String> {
     let loud = messages().into_iter().filter(|(level, _)| *level <= Level::INFO);
     let lines = loud.map(|(level, message)| format!("{level} {message}"));
     lines.filter(|line| !line.contains("retrying")).collect()
