@@ -200,9 +200,9 @@ impl<M: Timer> Agent<'_, M> {
             ),
             Count::Decided => {
                 let decision = if self.votes.is_suspect() {
-                    "half of its failures open a breaker"
+                    "this breaker opens at half of its thresholds"
                 } else {
-                    "a breaker opens at all of its failures again"
+                    "this breaker opens at its full thresholds again"
                 };
                 tracing::info!(
                     target: "resile", upstream, member, vote, votes = open, needed, members,
