@@ -372,7 +372,7 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     };
     shared.adjust(Resource::Budget, -8 * token);
     shared.report(State::Shared, 4);
-    let own = "retry budget: this process holds 0 of the fleet's 8 tokens, \
+    let own = "retry budget: this process holds too few tokens of the fleet's budget (capacity 8), \
                retries and hedges are not made until it gets more";
     let end = fails();
     assert_eq!(end.reason(), resile::StopReason::Budget);
