@@ -209,14 +209,24 @@ impl Cell {
 
     /// Notes that a call lacks units at `now`. `is_first` tells that no other call waits for them. Returns
     /// the time since which calls lack units if that is a strain: the store has none, or they wait for longer
-    /// than an exchange takes.
+    /// than an exchange takes. A store that has not answered meanwhile, or does not know all members yet, says
+    /// nothing of the limit.
     pub(crate) fn lacks_units(&self, is_first: bool, now: u64) -> Option<u64> {
         let before = self.lacks_since.load(Ordering::Relaxed);
         let since = if is_first || before == NEVER { now } else { before };
         let since = since.max(self.held_until.load(Ordering::Relaxed));
         self.lacks_since.store(since, Ordering::Relaxed);
         let lasts = now.checked_sub(since)?;
-        (lasts >= LONG || now < self.short_until.load(Ordering::Relaxed)).then_some(since)
+        let is_long = lasts >= LONG && self.has_answered(since);
+        (is_long || now < self.short_until.load(Ordering::Relaxed)).then_some(since)
+    }
+
+    /// Returns whether the store answers and has done so since this time. True for a store that tells no
+    /// time of an answer.
+    fn has_answered(&self, since: u64) -> bool {
+        let state = self.status(|| since).map(|status| status.state);
+        !matches!(state, Some(State::Coasting | State::Learning))
+            && self.answered_at.load(Ordering::Relaxed) >= since // `NEVER` is above each time
     }
 
     /// Notes that another member has asked for a hold until `end`.

@@ -185,9 +185,10 @@ impl Event<'_> {
                 f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
             }
             HeldBy::Budget if gauges.lacks_lease() => {
-                let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
-                write!(f, "retry budget: this process holds {left} of the fleet's {capacity} ")?;
-                f.write_str("tokens, retries and hedges are not made until it gets more")
+                let capacity = limit.unwrap_or(0);
+                f.write_str("retry budget: this process holds too few tokens of the fleet's ")?;
+                write!(f, "budget (capacity {capacity}), ")?;
+                f.write_str("retries and hedges are not made until it gets more")
             }
             HeldBy::Budget => {
                 let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));

@@ -199,7 +199,8 @@ impl<M: Timer> Shared<'_, M> {
     /// Adding nothing says that the store has nothing left, so do not add the nothing of an exchange in
     /// which a process wants no more. Then a call that waits for units of a quota is a strain for operators
     /// for a second and a half, and a retry that a spent budget refuses is one of the fleet.
-    /// Without that word the call is a strain only when it has waited for 250 ms, and the retry is one of
+    /// Without that word the call is a strain only when it has waited for 250 ms and the store
+    /// [has answered](Self::answered) meanwhile, and the retry is one of
     /// this process, whose line has other words.
     pub fn adjust(&self, resource: Resource, units: i64) {
         match (resource, self.upstream.quota(), self.upstream.budget()) {

@@ -50,6 +50,7 @@ mod retry;
 mod retry_policy_config;
 mod run;
 mod send_const_and_sizes;
+mod silence;
 mod strains;
 mod stream;
 mod stream_ends;

@@ -22,13 +22,13 @@ use resile::{
 use super::script::{Down, drive};
 use super::tracing::{capture, messages};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 const POLICY: RetryPolicy =
     RetryPolicy::new().with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
 
 /// Returns the lines above DEBUG, without those of retries.
-fn lines() -> Vec<String> {
+pub(super) fn lines() -> Vec<String> {
     let loud = messages().into_iter().filter(|(level, _)| *level <= Level::INFO);
     let lines = loud.map(|(level, message)| format!("{level} {message}"));
     lines.filter(|line| !line.contains("retrying")).collect()
@@ -372,7 +372,7 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     };
     shared.adjust(Resource::Budget, -8 * token);
     shared.report(State::Shared, 4);
-    let own = "retry budget: this process holds 0 of the fleet's 8 tokens, \
+    let own = "retry budget: this process holds too few tokens of the fleet's budget (capacity 8), \
                retries and hedges are not made until it gets more";
     let end = fails();
     assert_eq!(end.reason(), resile::StopReason::Budget);

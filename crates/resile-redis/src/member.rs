@@ -81,7 +81,7 @@ pub struct Leased {
 /// The votes of the breakers of a fleet.
 ///
 /// A member votes once in half a second, for "open" while its breaker is open or half-open. With at
-/// least as many votes for "open" as needed, half of its failures open a breaker.
+/// least as many votes for "open" as needed, the other breakers open at half of their thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {

@@ -2,12 +2,11 @@ use std::time::Duration;
 
 use resile::cooldown::Hold;
 use resile::time::Timer;
-use resile::upstream::Resource;
 
 use super::job::{Answer, Job};
 use super::pace::SHORTEST;
 use super::round::{Failure, Outcome};
-use super::step::Agent;
+use super::step::{Agent, adjust};
 use super::tell::is_away;
 use crate::lease::{Lease, TTL};
 use crate::meter::word;
@@ -133,12 +132,7 @@ impl<M: Timer> Agent<'_, M> {
                     if change > 0 {
                         self.alarms[*index].granted(now);
                     }
-                    if change != 0 || lease.resource == Resource::Budget {
-                        self.shared.adjust(lease.resource, change);
-                    }
-                    if lease.is_short(now) {
-                        self.shared.adjust(lease.resource, 0); // the fleet has no more
-                    }
+                    adjust(self.shared, lease, change, now);
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     let ceiling = ceiling(lease, &reply, ask.want);
                     self.shared.set_ceiling(lease.resource, ceiling);

@@ -158,7 +158,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             if lease.mode.is_safe() {
                 let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);
-                self.shared.adjust(lease.resource, change);
+                adjust(self.shared, lease, change, now);
                 self.shared.set_ceiling(lease.resource, lease.ceiling(share));
             }
             let low = lease.low(waiting, members).max(0);
@@ -329,6 +329,16 @@ pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (
     let is_held = shared.hold().is_some();
     let waiting = if is_held { Waiting::default() } else { shared.waiting(resource) };
     (shared.balance(resource).unwrap_or(0), waiting)
+}
+
+/// Adds units to a lease. Says that there are no more if the process lacks them.
+pub(super) fn adjust<M: Timer>(shared: &Shared<'_, M>, lease: &Lease, units: i64, now: Duration) {
+    if units != 0 || lease.resource == Resource::Budget {
+        shared.adjust(lease.resource, units);
+    }
+    if lease.is_short(now) {
+        shared.adjust(lease.resource, 0);
+    }
 }
 
 /// Returns a duration that differs by up to a fifth in both directions.

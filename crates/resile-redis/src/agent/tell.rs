@@ -10,6 +10,7 @@ use super::notices::Partial;
 use super::round::Outcome;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
+use crate::fail_mode::FailMode;
 use crate::member::{self, Leased, Tally};
 use crate::name;
 use crate::scripts::ProbeStep;
@@ -109,7 +110,7 @@ impl<M: Timer> Agent<'_, M> {
                          {error}"
                     ),
                     None => {
-                        let part = part(members);
+                        let part = part(self.plan.fail_mode, members);
                         tracing::warn!(
                             target: "resile",
                             upstream,
@@ -118,14 +119,26 @@ impl<M: Timer> Agent<'_, M> {
                              {part}. Is the fleet larger? Raise `with_least_members`: {error}"
                         );
                     }
-                    Some(silence) => tracing::warn!(
+                    Some(silence) if self.leases.is_empty() => tracing::warn!(
                         target: "resile",
                         upstream,
                         members,
                         elapsed_ms = millis(silence),
                         "{upstream}: fleet: safe mode: no answer of the store for {silence:.1?}, \
-                         known members: {members}: {error}"
+                         known members: {members}, so nothing is shared: {error}"
                     ),
+                    Some(silence) => {
+                        let part = part(self.plan.fail_mode, members);
+                        tracing::warn!(
+                            target: "resile",
+                            upstream,
+                            members,
+                            elapsed_ms = millis(silence),
+                            "{upstream}: fleet: safe mode: no answer of the store for \
+                             {silence:.1?}, known members: {members}, so this process uses {part}: \
+                             {error}"
+                        );
+                    }
                 }
             }
             (State::Shared, Some(since)) => {
@@ -200,9 +213,9 @@ impl<M: Timer> Agent<'_, M> {
             ),
             Count::Decided => {
                 let decision = if self.votes.is_suspect() {
-                    "half of its failures open a breaker"
+                    "this breaker opens at half of its thresholds"
                 } else {
-                    "a breaker opens at all of its failures again"
+                    "this breaker opens at its full thresholds again"
                 };
                 tracing::info!(
                     target: "resile", upstream, member, vote, votes = open, needed, members,
@@ -277,10 +290,11 @@ impl<M: Timer> Agent<'_, M> {
 }
 
 /// Names the part of a limit that each of so many members uses alone.
-fn part(members: u32) -> String {
-    match members {
-        0 | 1 => "the whole limit".to_owned(),
-        _ => format!("1/{members} of the limit"),
+fn part(mode: FailMode, members: u32) -> String {
+    match (mode, members) {
+        (FailMode::Closed, _) => "nothing of the limit".to_owned(),
+        (FailMode::Open, _) | (FailMode::Safe, 0 | 1) => "the whole limit".to_owned(),
+        (FailMode::Safe, _) => format!("1/{members} of the limit"),
     }
 }
 
@@ -300,6 +314,14 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_follows_the_fail_mode() {
+        let parts = |mode| [1, 4].map(|members| part(mode, members));
+        assert_eq!(parts(FailMode::Safe), ["the whole limit", "1/4 of the limit"]);
+        assert_eq!(parts(FailMode::Open), ["the whole limit"; 2]);
+        assert_eq!(parts(FailMode::Closed), ["nothing of the limit"; 2]);
+    }
 
     #[test]
     fn voters_have_their_names_and_the_others_a_number() {

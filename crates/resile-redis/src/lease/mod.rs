@@ -50,7 +50,8 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     /// The pause that the last answer asks for.
     pause: Duration,
-    /// The time of the first of the latest answers that granted less than was wanted.
+    /// The time of the first of the latest answers that granted less than was wanted. In safe mode the time
+    /// since which calls wait.
     lacks_since: Option<Duration>,
     /// The time that an exchange takes, in seconds.
     lag: f64,
@@ -293,7 +294,7 @@ impl Lease {
         self.level = Some(reply.level);
         self.held = reply.granted.saturating_sub(ask.spent);
         self.pause = reply.wait.unwrap_or(RENEWAL);
-        let lacks = self.held < ask.want;
+        let lacks = self.held < ask.want && matches!(self.mode.state(), State::Shared);
         self.lacks_since = lacks.then(|| self.lacks_since.unwrap_or(now));
         self.shared_until = None;
         let change = reply.granted.saturating_sub(self.granted);
@@ -304,9 +305,17 @@ impl Lease {
     /// Returns whether the fleet has no units for this process, as of the last answer: those for its first
     /// call come late, or it has got less than it wants for a while. A group of calls empties the account of
     /// a fleet below its limit too, but only for a moment.
+    ///
+    /// In safe mode the share has no units if calls wait for a second. The calls that have waited for the
+    /// silent store are through by then if they are fewer than the share pays for. While the process is
+    /// between these states, a lack says nothing of the limit.
     pub(crate) fn is_short(&self, now: Duration) -> bool {
-        let lasts = |since: Duration| now.saturating_sub(since) >= LATE;
-        self.pause >= LATE || self.lacks_since.is_some_and(lasts)
+        let lasts = |time| self.lacks_since.is_some_and(|at| now.saturating_sub(at) >= time);
+        match self.mode.state() {
+            State::Shared => self.pause >= LATE || lasts(LATE),
+            State::Safe => lasts(RENEWAL),
+            _ => false,
+        }
     }
 
     /// Returns the units that this process may save in safe mode.
@@ -327,6 +336,9 @@ impl Lease {
         now: Duration,
     ) -> i64 {
         self.away = self.away.max(members);
+        let lacks = waiting.all > 0 || self.refused > 0;
+        let lacked_since = self.lacks_since.filter(|_| self.shared_until.is_some());
+        self.lacks_since = lacks.then(|| lacked_since.unwrap_or(now));
         let Some(since) = self.shared_until.replace(now) else {
             // The server takes back what the lease has left, so it is not used.
             self.fraction = 0.0;

@@ -51,6 +51,42 @@ fn what_was_used_during_an_outage_is_not_spent_again() {
     }
 }
 
+/// Returns the times at which a process would tell its operators that the fleet has no units, in
+/// milliseconds since the beginning of an outage of five seconds. Four processes share 60 a second.
+fn shorts(per_second: f64) -> Vec<u128> {
+    let rate = Rate::per_second(60).with_burst(15);
+    let mut world = World::new(rate, std::iter::repeat_n((Calls::Open(per_second), 1), 4));
+    world.run(8 * SECOND);
+    let from = world.now;
+    world.outage = (from, from + 5 * SECOND);
+    let mut times = Vec::new();
+    while world.now < from + 12 * SECOND {
+        world.run(Duration::from_millis(2));
+        if world.processes.iter().any(|process| process.lease.is_short(world.now)) {
+            times.push(world.now.saturating_sub(from).as_millis());
+        }
+    }
+    times
+}
+
+/// Calls wait at the beginning of the outage and at its end, because no exchange brings units.
+#[test]
+fn an_outage_below_the_share_is_no_lack_of_units() {
+    assert_eq!(shorts(10.0), []);
+}
+
+/// The store knows all members two seconds after the outage, and says then that it has no units.
+#[test]
+fn a_share_that_is_used_up_is_a_lack_of_units() {
+    let times = shorts(25.0);
+    let within = |from, to| times.iter().filter(|at| (from..to).contains(*at)).count();
+    assert!(within(0, 100) > 0, "before it: {times:?}");
+    assert_eq!(within(400, 1_000), 0, "its share has just begun");
+    assert!(within(2_000, 5_000) > 1_000, "while it is in safe mode");
+    assert_eq!(within(6_100, 6_900), 0, "while it learns");
+    assert!(within(8_000, 12_000) > 100, "after it");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

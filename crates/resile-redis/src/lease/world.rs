@@ -26,7 +26,7 @@ pub(super) struct Process {
     name: String,
     calls: Calls,
     weight: u32,
-    lease: Lease,
+    pub(super) lease: Lease,
     pub(super) balance: i64,
     /// The times at which calls came that wait now, in order.
     waiting: Vec<Duration>,

@@ -106,3 +106,41 @@ async fn a_fleet_below_its_limit_has_no_quota_that_is_used_up() {
     futures_util::future::join_all(all).await;
     assert_eq!(lines.with("quota used up").len(), 3, "{:?}", lines.with(""));
 }
+
+/// Each process sends ten calls a second, and its share is 15 a second. Calls wait while it does not know
+/// yet that the server is stopped, and for their first units when it is back.
+#[tokio::test]
+async fn a_server_that_is_stopped_does_not_use_up_the_quota() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let crew: Vec<_> =
+        (0..4).map(|_| Mate::join(&Fleet::new(&server.url()).unwrap(), limited(60, 15))).collect();
+    all_share(&crew).await;
+    sleep(Duration::from_millis(2_100)).await; // their shares are known
+    let mut calls = tokio::task::JoinSet::new();
+    let mut waits = 0;
+    for round in 0..90 {
+        match round {
+            20 => server.stop_signal(),
+            50 => server.cont_signal(),
+            _ => {}
+        }
+        for mate in &crew {
+            let upstream = std::sync::Arc::clone(&mate.upstream);
+            calls.spawn(async move {
+                let began = Instant::now();
+                let op = |_| async { Ok::<_, std::convert::Infallible>(()) };
+                let policy = resile::RetryPolicy::none();
+                resile::retry(op, policy, resile::Never).on(&*upstream).await.unwrap();
+                began.elapsed()
+            });
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    while let Some(took) = calls.join_next().await {
+        waits += usize::from(took.unwrap() > Duration::from_millis(100));
+    }
+    println!("{waits} calls waited for more than 100 ms");
+    assert_eq!(lines.with("safe mode").len(), 4, "{:?}", lines.with(""));
+    assert_eq!(lines.with("used up"), [""; 0]);
+}

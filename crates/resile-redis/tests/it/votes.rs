@@ -181,7 +181,8 @@ async fn each_vote_is_told_and_the_decision_at_info() {
     assert!(line.contains("votes=1 needed=3 members=5"), "{line}");
     fail(&crew[1], 2);
     fail(&crew[2], 2);
-    let decision = "fleet: votes for open: 3 of 5 (web-0, web-1, web-2), 3 are needed: half of its failures open";
+    let decision = "fleet: votes for open: 3 of 5 (web-0, web-1, web-2), 3 are needed: \
+                    this breaker opens at half of its thresholds";
     until("the votes", || all_tell("3 of 5 (web-0, web-1, web-2), 3 are needed"), words).await;
     until("the decision", || tell(decision, 2), words).await;
     assert_eq!(told(decision).len(), 2, "it changes nothing for an open breaker: {}", words());
@@ -195,7 +196,8 @@ async fn each_vote_is_told_and_the_decision_at_info() {
     sleep(Duration::from_millis(1_200)).await;
     assert_eq!(told("votes").len(), before, "{}", words());
     crew[0].upstream.reset();
-    let over = "2 of 5 (web-1, web-2), 3 are needed: a breaker opens at all of its failures again";
+    let over =
+        "2 of 5 (web-1, web-2), 3 are needed: this breaker opens at its full thresholds again";
     until("the votes", || all_tell("2 of 5 (web-1, web-2), 3 are needed"), words).await;
     until("the end", || tell(over, 2), words).await;
     assert_eq!(told(over).len(), 2, "{}", words());

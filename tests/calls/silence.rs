@@ -1,0 +1,69 @@
+//! The quota of a member while its store is silent, and after that.
+
+use std::convert::Infallible;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use resile::fleet::State;
+use resile::quota::{Cost, Dimension, Rate};
+use resile::time::ManualTimer;
+use resile::upstream::Resource;
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
+
+use super::strains::{SECOND, lines};
+use super::tracing::capture;
+
+/// A store that is silent has not said that the quota is used up, and one that is back does not know all
+/// members yet.
+#[test]
+fn a_silent_store_does_not_use_up_the_quota() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = feed.share().unwrap();
+    shared.report(State::Shared, 4);
+    shared.extend(requests, SECOND * 90);
+    timer.advance(SECOND * 3);
+    shared.answered();
+    lines();
+    let mut context = Context::from_waker(Waker::noop());
+    let ms = SECOND / 1_000;
+    // Returns the lines of a call that waits for so long while `then` happens after 100 ms.
+    let mut waits = |time: Duration, then: &dyn Fn()| {
+        let op = |_| async { Ok::<_, Infallible>(()) };
+        let call = retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()));
+        let mut call = Box::pin(call);
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        timer.advance(ms * 100);
+        then();
+        timer.advance(time.saturating_sub(ms * 100));
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        let lines = lines();
+        shared.adjust(requests, 1);
+        assert!(call.as_mut().poll(&mut context).is_ready());
+        lines.into_iter().filter(|line| line.contains("quota")).collect::<Vec<_>>()
+    };
+    timer.advance(ms * 20);
+    assert_eq!(waits(ms * 450, &|| ()), [""; 0], "before the state has lasted");
+    assert_eq!(waits(ms * 450, &|| shared.report(State::Coasting, 4)), [""; 0]);
+    shared.report(State::Safe, 4);
+    assert_eq!(waits(SECOND, &|| ()), [""; 0], "its share comes one by one");
+    shared.report(State::Learning, 4);
+    assert_eq!(
+        waits(SECOND, &|| shared.answered()),
+        [""; 0],
+        "the store does not know all members"
+    );
+    shared.report(State::Shared, 4);
+    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    assert_eq!(waits(ms * 250, &|| shared.answered()), [used_up], "it has no units");
+    timer.advance(SECOND * 20);
+    shared.adjust(requests, 1);
+    feed.try_admit().unwrap().succeeded();
+    assert_eq!(lines().len(), 1, "the end of the strain");
+    // In safe mode the share is what there is.
+    shared.report(State::Safe, 4);
+    assert_eq!(waits(ms * 250, &|| shared.adjust(requests, 0)), [used_up]);
+}
