@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::lease::{EMPTY, FIRST_LEASED, Lease, is_leased};
 use super::pace::{Moment, Pace};
@@ -26,8 +26,6 @@ pub(super) struct Bucket {
     lease: Lease,
     /// The clock of the word. It is late while the bucket uses a share of its rate.
     pace: Pace,
-    /// A hint as the flag of the pace: set once an answer has reported what is left.
-    is_reported: AtomicBool,
 }
 
 /// The latest reading of the clock, in nanoseconds: 292 years. Later readings count as this one.
@@ -56,7 +54,6 @@ impl Bucket {
             full_at: AtomicU64::new(0),
             lease: Lease::new(),
             pace: Pace::new(),
-            is_reported: AtomicBool::new(false),
         }
     }
 
@@ -182,17 +179,6 @@ impl Bucket {
         if is_leased(self.update(lowered)) {
             self.lease.tell(u64::try_from(units).unwrap_or(0));
         }
-    }
-
-    /// Notes that an answer has reported what is left.
-    pub(super) fn note_reported(&self) {
-        self.is_reported.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns true if an answer has reported what is left. A provider reports the same dimensions
-    /// with each of its answers.
-    pub(super) fn is_reported(&self) -> bool {
-        self.is_reported.load(Ordering::Relaxed)
     }
 
     /// Changes the word and returns the word before.

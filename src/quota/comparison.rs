@@ -13,8 +13,8 @@ use super::rate::Rate;
 pub(super) struct Comparison {
     /// The longest time until a reset in a report without a window.
     reset: Option<Duration>,
-    /// The lowest reported share, the last time at which it was reported, and how.
-    lowest: Option<(f64, u64, Rate)>,
+    /// The lowest reported share, and the last time at which it was reported.
+    lowest: Option<(f64, u64)>,
     /// The lowest share that operators were told, and whether they were told of a higher one.
     told: Option<f64>,
     has_told_more: bool,
@@ -25,8 +25,8 @@ pub(super) struct Comparison {
 pub(super) struct Report {
     /// The reported limit as a share of the configured one.
     pub(super) share: f64,
-    /// The reported limit.
-    pub(super) reported: Rate,
+    /// The limit of this report. `None` if a lower one counts.
+    pub(super) reported: Option<Rate>,
     /// True if its period is known.
     pub(super) is_sure: bool,
     /// True if operators have not been told yet.
@@ -61,10 +61,10 @@ impl Comparison {
         let lacks = f64::from(rate.count()) * (1.0 - share);
         let share = if share < 1.0 && (share > EQUAL || lacks < 1.0) { 1.0 } else { share };
         let (share, reported) = match self.lowest {
-            Some((lowest, at, by)) if share > lowest && is_recent(at, memory, now) => (lowest, by),
+            Some((lowest, at)) if share > lowest && is_recent(at, memory, now) => (lowest, None),
             _ => {
-                self.lowest = Some((share, now, reported));
-                (share, reported)
+                self.lowest = Some((share, now));
+                (share, Some(reported))
             }
         };
         Some(Report { share, reported, is_sure, is_news: self.is_news(share, is_sure) })

@@ -223,7 +223,7 @@ impl Quota {
             let (mut input, mut output) = (u64::from(input), u64::from(output));
             // A reported level has no part of the refused input, nor of a maximum that the provider
             // charges at the start.
-            if reserved.is_reported() && bucket.is_reported() {
+            if reserved.is_reported() && bucket.pace().is_reported() {
                 input = 0;
                 output = if self.charge.reserves_maximum() { 0 } else { output };
             }

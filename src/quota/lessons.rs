@@ -17,7 +17,7 @@ impl Quota {
                 (self.buckets[dimension.index()].as_ref()?, limits.get(dimension));
             if let Some(remaining) = limit.remaining {
                 reserved.note_reported();
-                bucket.note_reported();
+                bucket.pace().note_reported();
                 self.lower(dimension, remaining, now);
             }
             let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;

@@ -18,6 +18,8 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) struct Pace {
     /// A hint for calls, so it is not a subject of a model and always the standard library's.
     is_on: AtomicBool,
+    /// The same, set once an answer has reported what is left.
+    is_reported: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -73,12 +75,27 @@ impl Default for State {
 
 impl Pace {
     pub(super) const fn new() -> Self {
-        Self { is_on: AtomicBool::new(false), state: Mutex::new(State::new()) }
+        Self {
+            is_on: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
+            state: Mutex::new(State::new()),
+        }
     }
 
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Acquire)
+    }
+
+    /// Notes that an answer has reported what is left.
+    pub(super) fn note_reported(&self) {
+        self.is_reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if an answer has reported what is left. A provider reports the same dimensions
+    /// with each of its answers.
+    pub(super) fn is_reported(&self) -> bool {
+        self.is_reported.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -184,7 +201,7 @@ impl Pace {
             self.change(now, |state| state.law.report(most));
         }
         let is_used = (most - report.share).abs() < 0.01;
-        let reported = Some(report.reported);
+        let reported = report.reported;
         let by = Evidence::Reported;
         report.is_news.then_some(Found { share: report.share, reported, by, is_used })
     }

@@ -269,7 +269,7 @@ fn the_next_cost_waits_from_the_reported_level_on() {
             refused.learn(&limits, NOW);
             refused.failed(&Verdict::throttled(), NOW);
             let wait = Duration::from_millis(millis);
-            let early = NOW + wait - Duration::from_nanos(1);
+            let early = NOW + Duration::from_millis(millis - 1);
             assert!(quota.try_reserve(cost, early).is_err(), "{charge:?} {told}");
             assert!(quota.try_reserve(cost, NOW + wait).is_ok(), "{charge:?} {told}");
         }
