@@ -1,6 +1,6 @@
 use crate::error::within;
 
-/// What the consumer of a stream has of the answer.
+/// The part of an answer that the consumer of a stream has.
 ///
 /// A stream that is dropped in the middle of its answer tells the call around it.
 pub(crate) struct Shown {

@@ -5,7 +5,7 @@ pub(super) struct Answer<T> {
     /// Invariant: if not `flowing`, the preamble of this attempt. Otherwise, items to yield before
     /// the next item of the stream.
     pub(super) held: VecDeque<T>,
-    /// Whether content has come since the consumer's stream was last opened.
+    /// True if content has come since the consumer's stream was last opened.
     pub(super) flowing: bool,
     pub(super) rules: Rules,
 }

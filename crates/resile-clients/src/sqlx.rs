@@ -5,7 +5,7 @@
 //! `sqlx-0_9-mysql`. A program that uses `sqlx` has its driver already. SQLite needs no feature, because
 //! its codes have at most four digits and an SQLSTATE has five characters.
 //!
-//! Without the feature an SQLSTATE has the verdict of [`postgres::sqlstate`](crate::postgres::sqlstate). But a
+//! Without the feature an SQLSTATE has the verdict of [`postgres::sqlstate`]. But a
 //! request that is not idempotent is sent again only after 40001, which is a rollback in each database, and
 //! after a code of PostgreSQL alone such as 40P01. MariaDB needs its feature, because most of its errors have
 //! the SQLSTATE `HY000`, which has no verdict.

@@ -128,7 +128,13 @@ impl Explanation {
                 lost.push(reason);
             }
         }
-        let decisive = decisive.map_or_else(bare, |reason| Reason { kind, ..reason });
+        let mut decisive = decisive.map_or_else(bare, |reason| Reason { kind, ..reason });
+        // The message of an answer that broke off does not quote it, so nothing has a place in it.
+        let message = failure.message().unwrap_or_default();
+        for reason in lost.iter_mut().chain([&mut decisive]) {
+            reason.span =
+                reason.span.take().filter(|span| message.get(span.clone()) == reason.text());
+        }
         Self { failure, decisive, lost }
     }
 

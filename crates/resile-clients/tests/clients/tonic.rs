@@ -611,6 +611,7 @@ async fn a_stated_place_is_before_the_words_of_a_status() {
     let gave_up = call.on(&shop).await.unwrap_err();
     let words = format!("{gave_up:#}");
     let (_, last) = words.split_once("sent again: ").unwrap();
-    assert!(last.starts_with("/shop.Shop/Order: code: "), "{words}");
+    let placed = format!("/shop.Shop/Order: {}", Status::unavailable("down"));
+    assert!(last.starts_with(&placed), "{words}"); // older versions of `tonic` have other words
     assert_eq!(last.matches("/shop.Shop/Order").count(), 1, "{words}");
 }

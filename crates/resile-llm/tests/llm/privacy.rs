@@ -200,3 +200,16 @@ async fn an_answer_of_another_type_is_not_quoted() {
     let failure = resile_llm::read_answer(answer(&ANSWERS[0][..130])).await.unwrap_err();
     assert_private(&failure, ANSWERS[0]);
 }
+
+/// The words that decide have no place in a message that does not quote them.
+#[test]
+fn a_message_without_the_words_of_an_answer_has_no_place_for_them() {
+    let body = "[\"error\": { l>\"; message = \"The server had an error. Sorry!\"; type = \"server_error\"; }]";
+    let explained = Reply::new(body.as_bytes()).with_status(200).explain(SystemTime::UNIX_EPOCH);
+    let message = explained.failure().message().unwrap();
+    assert!(!message.contains("Sorry"), "{message}");
+    for reason in explained.lost().iter().chain([explained.decisive()]) {
+        let quoted = reason.span().map(|span| message.get(span));
+        assert!(quoted.is_none_or(|quoted| quoted == reason.text()), "{reason:?} in {message}");
+    }
+}

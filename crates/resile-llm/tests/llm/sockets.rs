@@ -97,11 +97,10 @@ async fn an_answer_with_a_bad_ending_has_its_usage() {
 
 #[tokio::test]
 async fn a_refusal_lowers_the_level_unless_it_is_an_overload() {
-    // A first refusal takes the burst: what fits at once is then a tenth of a second. Without a report
-    // nothing refills for a sixteenth of the minute.
+    // Without a report nothing refills for a sixteenth of the minute.
     assert_eq!(level_after(answer(429, &[], LIMIT)).await, (false, Some(-625)));
     let told = [("x-ratelimit-remaining-tokens", "400")];
-    assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(16)));
+    assert_eq!(level_after(answer(429, &told, LIMIT)).await, (false, Some(400)));
     assert_eq!(level_after(answer(429, &[], BUSY)).await, (false, Some(10_000)));
     assert_eq!(level_after(answer(529, &[], "overloaded")).await, (false, Some(10_000)));
     // The provider may have charged a request that failed.

@@ -46,8 +46,9 @@ async fn a_fleet_retries_as_much_as_one_process() {
         all += retries(mate, 40).await;
     }
     println!("{all} retries of {MEMBERS} members at total failure, capacity {CAPACITY}");
-    // At most a token of each process is with it and with the fleet at once.
-    assert!((CAPACITY - 1..=CAPACITY + MEMBERS).contains(&all), "{all} retries");
+    // At most a token of each process is with it and with the fleet at once. A few processes that have
+    // made their calls hold one for their next retry.
+    assert!((CAPACITY / 2..=CAPACITY + MEMBERS).contains(&all), "{all} retries");
 
     // The successes of one member pay for the retries of another. Each of the others takes one token
     // for its next retry first.
