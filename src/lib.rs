@@ -49,6 +49,7 @@ pub mod io;
 mod keyed;
 pub mod observe;
 pub mod policy;
+mod question;
 pub mod quota;
 pub mod retry;
 mod signal;

@@ -105,21 +105,17 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
 ) {
     let place = classifier.place();
     let in_flight = InFlight { place: place.as_deref(), ..in_flight };
-    let in_flight = Some(&in_flight);
     // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
     let Some(failed) = last.filter(|_| cut.is_none()) else {
         let error_type = cut.as_ref().map(Cut::as_str);
         let failure = AttemptFailure { error_type, cut, verdict, ..Default::default() };
-        return match (last, in_flight) {
-            (Some(last), Some(in_flight)) if cut.is_some() => {
-                X::Describe::with(last, |earlier, _| {
-                    tell(AttemptFailure {
-                        in_flight: Some(&InFlight { earlier, ..*in_flight }),
-                        ..failure
-                    });
-                });
-            }
-            _ => tell(AttemptFailure { in_flight, ..failure }),
+        return match last {
+            None => tell(AttemptFailure { in_flight: Some(&in_flight), ..failure }),
+            // The attempt was cut.
+            Some(last) => X::Describe::with(last, |earlier, _| {
+                let in_flight = InFlight { earlier, ..in_flight };
+                tell(AttemptFailure { in_flight: Some(&in_flight), ..failure });
+            }),
         };
     };
     let named = classifier.error_type(failed);
@@ -136,7 +132,7 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
             is_refusal,
             is_cancelled,
             cut,
-            in_flight,
+            in_flight: Some(&in_flight),
             verdict,
         });
     });

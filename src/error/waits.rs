@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use crate::question;
+
 thread_local! {
     static QUESTION: Cell<Question> = const { Cell::new(Question::Closed) };
 }
@@ -20,18 +22,9 @@ enum Question {
 
 /// Drops an error by `drop`. Returns the smallest wait that the calls in it recommend.
 pub(crate) fn dropped(drop: impl FnOnce()) -> Option<Duration> {
-    /// Sets the question of an outer drop again. A destructor of the caller may panic.
-    struct Outer(Question);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            let _ = QUESTION.try_with(|question| question.set(self.0));
-        }
-    }
-    let _outer = QUESTION.try_with(|question| Outer(question.replace(Question::Open(None))));
-    drop();
-    match QUESTION.try_with(Cell::get) {
-        Ok(Question::Open(wait)) => wait,
-        Ok(Question::Closed) | Err(_) => None,
+    match question::ask(&QUESTION, Question::Open(None), drop) {
+        Some(Question::Open(wait)) => wait,
+        Some(Question::Closed) | None => None,
     }
 }
 

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
 
+use crate::question;
+
 /// The end of a call within an attempt.
 pub(crate) struct End {
     /// The type of its error in one word.
@@ -84,17 +86,6 @@ pub(crate) fn answer(end: impl FnOnce() -> End) {
     }
 }
 
-/// Sets the question of an outer drop again.
-#[cfg(feature = "stream")]
-struct Outer(Part);
-
-#[cfg(feature = "stream")]
-impl Drop for Outer {
-    fn drop(&mut self) {
-        let _ = PART.try_with(|part| part.set(self.0));
-    }
-}
-
 /// Drops an attempt by `drop`. Returns whether a stream in it has shown a part of an answer, the rest
 /// of which never comes. An attempt that was not cut has returned its error before, and its streams
 /// have ended.
@@ -104,12 +95,7 @@ pub(crate) fn drops_part(is_cut: bool, drop: impl FnOnce()) -> bool {
         drop();
         return false;
     }
-    // A destructor of the caller may panic.
-    let outer = PART.try_with(|part| Outer(part.replace(Part::None)));
-    drop();
-    let is_shown = PART.try_with(Cell::get) == Ok(Part::Shown);
-    std::mem::drop(outer);
-    is_shown
+    question::ask(&PART, Part::None, drop) == Some(Part::Shown)
 }
 
 /// Drops an attempt by `drop`. There are no streams.
@@ -133,15 +119,7 @@ pub(crate) fn note_part() {
 /// Reports that a fallback passes the request on to its next alternative. Meanwhile no error on this
 /// thread says that the error is final: the request is sent elsewhere.
 pub(crate) fn passing_on(report: impl FnOnce()) {
-    struct Reset(bool);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            let _ = PASSED_ON.try_with(|is_passed_on| is_passed_on.set(self.0));
-        }
-    }
-    // The observer may panic.
-    let _reset = PASSED_ON.try_with(|is_passed_on| Reset(is_passed_on.replace(true)));
-    report();
+    question::ask(&PASSED_ON, true, report);
 }
 
 /// Returns whether the request is passed on to another alternative.

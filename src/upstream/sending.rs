@@ -6,6 +6,8 @@
 
 use std::cell::Cell;
 
+use crate::question;
+
 /// The knowledge about the request of the attempt that is being dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sending {
@@ -21,24 +23,10 @@ thread_local! {
     static SENDING: Cell<Sending> = const { Cell::new(Sending::Unasked) };
 }
 
-/// Sets the question of an outer drop again.
-struct Outer(Sending);
-
-impl Drop for Outer {
-    fn drop(&mut self) {
-        let _ = SENDING.try_with(|sending| sending.set(self.0));
-    }
-}
-
 /// Drops an attempt by `drop`. Returns true if its request was surely not sent.
 #[cold]
 pub(crate) fn drops_unsent(drop: impl FnOnce()) -> bool {
-    // A destructor of the caller may panic.
-    let outer = SENDING.try_with(|sending| Outer(sending.replace(Sending::Unknown)));
-    drop();
-    let is_unsent = SENDING.try_with(Cell::get) == Ok(Sending::NotSent);
-    std::mem::drop(outer);
-    is_unsent
+    question::ask(&SENDING, Sending::Unknown, drop) == Some(Sending::NotSent)
 }
 
 /// Notes that the attempt that is being dropped has sent nothing.

@@ -31,6 +31,7 @@ const TABLE: &[Row] = &[
     ("cancel", 0, &[]),
     ("verdict", 0, &["time"]),
     ("histogram", 0, &[]),
+    ("question", 0, &[]),
     ("classify", 1, &[]),
     ("backoff", 1, &[]),
     ("budget", 1, &[]),
