@@ -293,14 +293,18 @@ impl Visitor<'_> for NameVisitor<'_> {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to be text, such as \"search\"", self.0)
+        write!(f, "{} to be text that is not empty, such as \"search\"", self.0)
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<String, E> {
-        Ok(name.to_owned())
+        self.visit_string(name.to_owned())
     }
 
+    // Lines and metrics without a name do not say which upstream they are about.
     fn visit_string<E: Error>(self, name: String) -> Result<String, E> {
+        if name.trim().is_empty() {
+            return Err(E::invalid_value(Unexpected::Str(&name), &self));
+        }
         Ok(name)
     }
 }

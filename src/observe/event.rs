@@ -238,6 +238,8 @@ pub enum EventKind<'a> {
         /// The time from the start of the first wait or refusal to the end of the last one, or to the end
         /// of the hold. A wait that ends without an admission counts with its start only.
         lasted: Duration,
+        /// The time from that end until this event.
+        ago: Duration,
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
     },

@@ -220,7 +220,7 @@ mod write {
                 EventKind::Limiting { by, hold, .. } => {
                     Self { by: Some(by.as_str()), delay: hold.and_then(known), ..fields }
                 }
-                EventKind::Relieved { by, lasted, times } => Self {
+                EventKind::Relieved { by, lasted, times, .. } => Self {
                     by: Some(by.as_str()),
                     elapsed: known(lasted),
                     times: Some(times),

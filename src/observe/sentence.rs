@@ -65,8 +65,8 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
             EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
-            EventKind::Relieved { by, lasted, times } => {
-                write_relieved(f, by, lasted, times, self.shadow_of(by))
+            EventKind::Relieved { by, lasted, ago, times } => {
+                write_relieved(f, by, (lasted, ago), times, self.shadow_of(by))
             }
             EventKind::Lowered { before, after } => {
                 write!(f, "bulkhead limit lowered from {before} to {after}: ")?;
@@ -299,12 +299,12 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     }
 }
 
-/// Writes that a part has room again, with the number of calls that found it without room and the
-/// time from the first of them to the end of the last.
+/// Writes that a part has room again, with the number of calls that found it without room, the time
+/// from the first of them to the end of the last and the time since then.
 fn write_relieved(
     f: &mut fmt::Formatter<'_>,
     by: HeldBy,
-    lasted: Duration,
+    (lasted, ago): (Duration, Duration),
     times: u64,
     shadow: Option<Shadow>,
 ) -> fmt::Result {
@@ -320,9 +320,13 @@ fn write_relieved(
         HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
     };
     write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;
-    // The line comes at least ten seconds later, so without a time the reader takes those for the length.
-    if lasted < Duration::from_millis(1) {
-        return f.write_str(" within 1ms");
+    // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
+    // the reader would look for the strain in the seconds before the line.
+    let is_short = |time| time < Duration::from_millis(1);
+    match (is_short(lasted), is_short(ago)) {
+        (true, true) => f.write_str(" within 1ms"),
+        (true, false) => write!(f, ", {ago:.1?} ago"),
+        (false, true) => write!(f, " within {lasted:.1?}"),
+        (false, false) => write!(f, " within {lasted:.1?}, until {ago:.1?} ago"),
     }
-    write!(f, " within {lasted:.1?}")
 }

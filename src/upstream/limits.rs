@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::strain::Ended;
 use super::{Endpoint, Parts};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
@@ -135,8 +136,8 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
     let now = nanos(target.timer().now());
     for by in PARTS {
         if parts.has_room(by, now) {
-            if let Some((lasted, times)) = parts.strains.end(by, now / MS) {
-                emit(target, parts, now, EventKind::Relieved { by, lasted, times });
+            if let Some(Ended { lasted, ago, times }) = parts.strains.end(by, now / MS) {
+                emit(target, parts, now, EventKind::Relieved { by, lasted, ago, times });
             }
         }
     }
@@ -148,8 +149,8 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
 pub(super) fn cut<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
     let now = nanos(target.timer().now());
     for by in PARTS {
-        if let Some((lasted, times)) = parts.strains.cut(by, now / MS) {
-            emit(target, parts, now, EventKind::Relieved { by, lasted, times });
+        if let Some(Ended { lasted, ago, times }) = parts.strains.cut(by, now / MS) {
+            emit(target, parts, now, EventKind::Relieved { by, lasted, ago, times });
         }
     }
 }

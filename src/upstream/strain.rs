@@ -34,6 +34,25 @@ const TIMES: u64 = (1 << TIMES_BITS) - 1;
 /// The largest start: the times beside it are those of 557 years.
 const LATEST: u64 = (1 << (u64::BITS - TIMES_BITS)) - 2;
 
+/// A strain that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// The time from the first wait or refusal to the end of the last one.
+    pub(super) lasted: Duration,
+    /// The time from the end of the last wait or refusal until now.
+    pub(super) ago: Duration,
+    /// The number of waits and refusals.
+    pub(super) times: u64,
+}
+
+impl Ended {
+    /// Creates the strain of these times in milliseconds.
+    const fn new(began: u64, last: u64, now: u64, times: u64) -> Self {
+        let lasted = Duration::from_millis(last.saturating_sub(began));
+        Self { lasted, ago: Duration::from_millis(now.saturating_sub(last)), times }
+    }
+}
+
 impl Strain {
     const fn new() -> Self {
         Self { word: AtomicU64::new(0), last: AtomicU64::new(0) }
@@ -64,19 +83,17 @@ impl Strain {
         }
     }
 
-    /// Ends the strain at once. Returns its length up to `now` and its number of waits and refusals to
-    /// exactly one caller.
+    /// Ends the strain at once. Returns the strain up to `now` to exactly one caller.
     #[cfg(feature = "fleet")]
-    fn cut(&self, now: u64) -> Option<(Duration, u64)> {
+    fn cut(&self, now: u64) -> Option<Ended> {
         let word = self.word.swap(0, Ordering::AcqRel);
         let began = (word >> TIMES_BITS).checked_sub(1)?;
         let last = self.last.load(Ordering::Acquire).min(now);
-        Some((Duration::from_millis(last.saturating_sub(began)), word & TIMES))
+        Some(Ended::new(began, last, now, word & TIMES))
     }
 
-    /// Ends the strain after a quiet time. Returns its length and its number of waits and refusals
-    /// to exactly one caller.
-    fn end(&self, now: u64) -> Option<(Duration, u64)> {
+    /// Ends the strain after a quiet time. Returns it to exactly one caller.
+    fn end(&self, now: u64) -> Option<Ended> {
         let word = self.word.load(Ordering::Acquire);
         let last = self.last.load(Ordering::Acquire);
         if word == 0 || now < last.saturating_add(QUIET) {
@@ -87,10 +104,10 @@ impl Strain {
         // another one has begun.
         if self.last.load(Ordering::Acquire) != last {
             let goes_on = self.word.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed);
-            return goes_on.err().map(|_| (Duration::ZERO, word & TIMES));
+            return goes_on.err().map(|_| Ended::new(last, last, now, word & TIMES));
         }
         let began = (word >> TIMES_BITS) - 1;
-        Some((Duration::from_millis(last.saturating_sub(began)), word & TIMES))
+        Some(Ended::new(began, last, now, word & TIMES))
     }
 }
 
@@ -126,14 +143,14 @@ impl Strains {
         }
     }
 
-    pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<(Duration, u64)> {
+    pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<Ended> {
         let ended = self.of(by)?.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(ended)
     }
 
     #[cfg(feature = "fleet")]
-    pub(super) fn cut(&self, by: HeldBy, now: u64) -> Option<(Duration, u64)> {
+    pub(super) fn cut(&self, by: HeldBy, now: u64) -> Option<Ended> {
         let ended = self.of(by)?.cut(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(ended)
@@ -176,8 +193,7 @@ mod tests {
             assert!(!strains.note(BY, now, now, 1));
         }
         assert_eq!(strains.end(BY, 149 + QUIET - 1), None);
-        let ended = Some((Duration::from_millis(149), 150));
-        assert_eq!(strains.end(BY, 149 + QUIET), ended);
+        assert_eq!(strains.end(BY, 149 + QUIET), Some(Ended::new(0, 149, 149 + QUIET, 150)));
         assert_eq!((strains.end(BY, 149 + QUIET), strains.is_any()), (None, false));
         assert!(strains.note(BY, 20_000, 20_000, 1));
     }
@@ -190,7 +206,9 @@ mod tests {
         strains.prolong(BY, 900);
         strains.prolong(BY, 700);
         assert_eq!(strains.end(BY, 900 + QUIET - 1), None);
-        assert_eq!(strains.end(BY, 900 + QUIET), Some((Duration::from_millis(300), 1)));
+        let ended = strains.end(BY, 900 + QUIET + 7).unwrap();
+        let (lasted, ago) = (Duration::from_millis(300), Duration::from_millis(QUIET + 7));
+        assert_eq!(ended, Ended { lasted, ago, times: 1 });
     }
 
     #[test]
@@ -199,7 +217,8 @@ mod tests {
         let strains = Strains::new();
         assert_eq!(strains.cut(BY, 0), None);
         assert!(strains.note(BY, 100, 400, 2));
-        assert_eq!(strains.cut(BY, 300), Some((Duration::from_millis(200), 2)), "a hold goes on");
+        let ended = Some(Ended::new(100, 300, 300, 2));
+        assert_eq!(strains.cut(BY, 300), ended, "a hold goes on");
         assert_eq!((strains.cut(BY, 300), strains.end(BY, u64::MAX)), (None, None));
         assert!(!strains.is_any() && strains.note(BY, 500, 500, 1));
     }
@@ -209,7 +228,7 @@ mod tests {
         let strains = Strains::new();
         assert!(strains.note(BY, u64::MAX, u64::MAX, u64::MAX));
         assert!(!strains.note(BY, u64::MAX, u64::MAX, u64::MAX));
-        let (lasted, times) = strains.end(BY, u64::MAX).unwrap();
+        let Ended { lasted, times, .. } = strains.end(BY, u64::MAX).unwrap();
         assert_eq!((lasted > Duration::ZERO, times), (true, TIMES));
     }
 
@@ -229,14 +248,14 @@ mod tests {
                             if strains.note(BY, now, 0, 1) {
                                 begun.fetch_add(1, Ordering::Relaxed);
                             }
-                            if let Some((_, times)) = strains.end(BY, u64::MAX) {
-                                ends.lock().unwrap().push(times);
+                            if let Some(ended) = strains.end(BY, u64::MAX) {
+                                ends.lock().unwrap().push(ended.times);
                             }
                         }
                     });
                 }
             });
-            ends.lock().unwrap().extend(strains.end(BY, u64::MAX).map(|(_, times)| times));
+            ends.lock().unwrap().extend(strains.end(BY, u64::MAX).map(|it| it.times));
             let ends = ends.into_inner().unwrap();
             assert_eq!(ends.len() as u64, begun.into_inner());
             assert_eq!(ends.iter().sum::<u64>(), threads * 2_000);

@@ -155,7 +155,8 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [format!("WARN {full}")]);
     timer.advance(SECOND * 10);
     drive(slow(), &timer).unwrap();
-    let over = "INFO feed: bulkhead has room again: 27 waits or refusals within 8.0s";
+    let over =
+        "INFO feed: bulkhead has room again: 27 waits or refusals within 8.0s, until 12.0s ago";
     assert_eq!(lines(), [over]);
 
     let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
@@ -170,7 +171,7 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();
-    let over = "INFO feed: quota has units again: 4 waits or refusals within 4.0s";
+    let over = "INFO feed: quota has units again: 4 waits or refusals within 4.0s, until 20.0s ago";
     assert_eq!(lines(), [over]);
 }
 
@@ -210,7 +211,7 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     shared.extend(requests, SECOND);
     shared.adjust(requests, 1);
     feed.try_admit().unwrap().succeeded();
-    assert_eq!(lines(), ["INFO feed: quota has units again: 2 waits or refusals within 1ms"]);
+    assert_eq!(lines(), ["INFO feed: quota has units again: 2 waits or refusals, 20.0s ago"]);
     timer.advance(SECOND * 20);
     assert_eq!(warns(), 0, "after a rest");
     shared.extend(requests, SECOND);
@@ -285,7 +286,8 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
     timer.advance(SECOND * 10);
     assert!(quick().as_mut().poll(&mut context).is_ready());
-    let over = "INFO feed: quota has units again: 3 waits or refusals within 300.0ms";
+    let over =
+        "INFO feed: quota has units again: 3 waits or refusals within 300.0ms, until 10.0s ago";
     assert_eq!(lines(), [over], "it began with the first wait");
 
     // The store says that it has none: the first wait is a strain, when it asks again at the latest.
@@ -308,8 +310,8 @@ fn a_strain_has_two_events() {
         EventKind::Limiting { by, limit, hold, .. } => {
             seen.borrow_mut().push(format!("{by:?} {limit:?} {hold:?} {}", event.call.is_none()));
         }
-        EventKind::Relieved { by, lasted, times, .. } => {
-            seen.borrow_mut().push(format!("{by:?} {lasted:?} {times}"));
+        EventKind::Relieved { by, lasted, ago, times, .. } => {
+            seen.borrow_mut().push(format!("{by:?} {lasted:?} {ago:?} {times}"));
         }
         _ => {}
     };
@@ -323,7 +325,7 @@ fn a_strain_has_two_events() {
         timer.advance(SECOND);
         drive(retry(|_| async { Ok::<_, &str>(()) }, POLICY, Never).on(target()), &timer).unwrap();
     }
-    assert_eq!(seen.into_inner(), ["Budget Some(1) None true", "Budget 3s 2"]);
+    assert_eq!(seen.into_inner(), ["Budget Some(1) None true", "Budget 3s 10s 2"]);
     assert_eq!(HeldBy::Breaker.as_str(), "breaker");
 }
 
@@ -383,7 +385,7 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     let end = fails();
     assert!(end.to_string().contains("the retry budget is spent"), "the store has no more: {end}");
     relieved();
-    let over = "INFO feed: retry budget pays again: 3 retries not made within 1ms".to_owned();
+    let over = "INFO feed: retry budget pays again: 3 retries not made, 11.0s ago".to_owned();
     assert_eq!(lines(), [format!("WARN feed: {own}"), over], "one strain");
 
     shared.adjust(Resource::Budget, 0);
