@@ -79,7 +79,7 @@ chapter! {
         "crate::Drain" "crate::classify::ClassifyExt::cut_is" "crate::ResilienceExt::timeout"
         "crate::timeout::Elapsed" "crate::timeout::Error" "crate::Upstream::call" "crate::call::Call::with_token"
         "crate::call::Call::with_attempt_timeout" "crate::AdaptiveTimeout" "crate::hedge()" "crate::Cooldown"
-        "crate::Attempt::time_left"
+        "crate::Attempt::time_left" "crate::RetryPolicy::shortened_to"
     ]
     include_str!("../docs/guide/timeouts.md")
 }
@@ -128,7 +128,7 @@ chapter! {
 chapter! {
     ends ["http"] [
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
-        "crate::ResilienceExt::before_sending" "crate::GaveUp::cut"
+        "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::http::Classifier::assume_idempotent"
     ]
     include_str!("../docs/guide/ends.md")

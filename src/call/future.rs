@@ -84,6 +84,16 @@ impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
         self
     }
 
+    /// Shortens the total timeout to the time that the caller of this call has `left`.
+    ///
+    /// An attempt that this deadline cuts counts at the breaker only if it ran for at least half of the
+    /// time that the limits set before allow it. See
+    /// [`RetryPolicy::shortened_to`](crate::RetryPolicy::shortened_to).
+    pub fn shortened_to(mut self, left: Duration) -> Self {
+        self.state.policy.limits = self.state.policy.limits.shortened_to(left);
+        self
+    }
+
     /// Sets the attempt timeout: the limit on the attempt alone, without the wait for its
     /// admission.
     ///

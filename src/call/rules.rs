@@ -20,8 +20,13 @@ impl<C, L: Limits> Rules for OneAttempt<C, L> {
     #[inline]
     fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
         let limit = |limit| (limit != NO_LIMIT).then(|| Duration::from_nanos(limit));
-        let Timeouts { total, attempt } = self.limits.get();
+        let Timeouts { total, attempt, .. } = self.limits.get();
         (limit(total), limit(attempt))
+    }
+
+    #[inline]
+    fn is_shortened(&self) -> bool {
+        self.limits.get().is_shortened
     }
 
     #[inline]
@@ -55,7 +60,7 @@ impl<C, L: Limits> CallPolicy for OneAttempt<C, L> {
 
     #[inline]
     fn has_timeouts(&self) -> bool {
-        let Timeouts { total, attempt } = self.limits.get();
+        let Timeouts { total, attempt, .. } = self.limits.get();
         total != NO_LIMIT || attempt != NO_LIMIT
     }
 }
@@ -73,13 +78,23 @@ pub(super) struct Untimed;
 pub(super) struct Timeouts {
     total: u64,
     attempt: u64,
+    /// True if the total timeout is what the caller had left.
+    is_shortened: bool,
 }
 
 impl Timeouts {
-    pub(super) const NONE: Self = Self { total: NO_LIMIT, attempt: NO_LIMIT };
+    pub(super) const NONE: Self = Self { total: NO_LIMIT, attempt: NO_LIMIT, is_shortened: false };
 
     pub(super) const fn with_total(self, limit: Duration) -> Self {
         Self { total: limit_of(Some(limit)), ..self }
+    }
+
+    pub(super) fn shortened_to(self, left: Duration) -> Self {
+        let left = limit_of(Some(left));
+        if self.total <= left {
+            return self;
+        }
+        Self { total: left, attempt: self.attempt.min(self.total), is_shortened: true }
     }
 
     pub(super) const fn with_attempt(self, limit: Duration) -> Self {

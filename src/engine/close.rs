@@ -96,7 +96,7 @@ where
     /// Closes the call at its deadline or by its token, with the attempts in `slots` in flight.
     ///
     /// At the deadline, an attempt counts like one that exceeded its own timeout, if it ran for at
-    /// least half of the shorter timeout. A shorter run says nothing about the upstream.
+    /// least half of its [fair time](CallPolicy::fair_time). A shorter run says nothing about the upstream.
     #[cold]
     #[inline(never)]
     pub(crate) fn close_cut(
@@ -106,13 +106,15 @@ where
     ) -> GaveUp<E> {
         let cut = Cut::Deadline;
         let verdict = self.classified_cut(cut);
+        if self.attempts() > 0 && !self.is_unsent() {
+            self.engine.note_effect();
+        }
         if reason != StopReason::Deadline {
             let dropped = Some(verdict).filter(|_| self.attempts() > 0);
             return self.close_with(Ending { dropped, ..self.ending(reason) });
         }
         let verdict = verdict.as_fact();
-        let total = self.policy.total_timeout().saturating_sub(self.policy.excluded());
-        let enough = total.min(self.policy.attempt_timeout()) / 2;
+        let enough = self.policy.fair_time() / 2;
         let (mut allotted, mut most) = (self.allotted(), None);
         if !X::ALONE {
             let now = self.engine.now();
@@ -152,6 +154,7 @@ where
     #[cold]
     pub(crate) fn close_whole(&mut self, whole: u64) -> GaveUp<E> {
         let cut = Cut::Deadline;
+        self.engine.note_effect();
         let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         // The total timeout may be shorter. It ends with the first content.
@@ -183,8 +186,15 @@ where
         facts.in_doubt = doubt != Doubt::No;
         // After a cut the last error is that of an earlier attempt.
         facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
-        let last = if facts.attempts > 1 { last.map(Verdict::of_several) } else { last };
+        let last = if facts.attempts > 1 && facts.may_have_effect {
+            last.map(Verdict::of_several)
+        } else {
+            last
+        };
         facts.verdict = reason.verdict(last, facts.retry_after);
+        if !facts.may_have_effect {
+            facts.verdict = facts.verdict.map(Verdict::not_sent);
+        }
         facts.is_partial = self.policy.is_partial();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
@@ -259,6 +269,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             place: None,
             dropped: None,
             in_doubt: false,
+            may_have_effect: self.last_cut.has_effect(),
             is_unsent: cut.is_some() && dropped.is_none() && self.last_cut.is_unsent(),
             is_partial: false,
             error_of: if cut.is_some() || dropped.is_some() {

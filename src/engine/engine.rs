@@ -82,6 +82,12 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         self.guard.target.parts()?.adaptive.as_ref()
     }
 
+    /// Notes that an attempt may have had an effect.
+    #[inline]
+    pub(super) const fn note_effect(&mut self) {
+        self.last_cut = self.last_cut.with_effect();
+    }
+
     /// Marks this call as the outer call while the guard lives. Held while an attempt is polled.
     #[inline]
     pub(super) fn polled(&self) -> Polled {

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use super::emit::tell_failure;
 use super::ending::Ending;
-use super::last_cut::LastCut;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::budget::Cause;
@@ -287,7 +286,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         failure: Option<TellFailure<'_>>,
     ) -> Reported {
         let is_unsent = cut.is_some() && self.last_cut.is_unsent();
-        self.last_cut = LastCut::new(cut).unsent(is_unsent);
+        self.last_cut = self.last_cut.then(cut).unsent(is_unsent);
+        if verdict.is_none_or(|verdict| !verdict.is_not_sent()) {
+            self.note_effect();
+        }
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));

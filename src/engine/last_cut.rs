@@ -3,15 +3,17 @@ use std::time::Duration;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// The cut of the last attempt that has finished, or none if it returned an error, and whether the
-/// request of the attempt that was dropped last was surely not sent. One word.
+/// The cut of the last attempt that has finished, or none if it returned an error, whether the
+/// request of the attempt that was dropped last was surely not sent, and whether any attempt may have
+/// had an effect. One word.
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]
 pub(super) struct LastCut(u64);
 
 const UNSENT: u64 = 1 << 63;
-const NONE: u64 = UNSENT - 1;
+const EFFECT: u64 = 1 << 62;
+const NONE: u64 = EFFECT - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -27,6 +29,24 @@ impl LastCut {
         })
     }
 
+    /// Returns the cut of the next attempt that has finished. An effect remains.
+    #[inline]
+    pub(super) const fn then(self, cut: Option<Cut>) -> Self {
+        Self(Self::new(cut).0 | self.0 & (UNSENT | EFFECT))
+    }
+
+    /// Returns this cut, after an attempt that may have had an effect.
+    #[inline]
+    pub(super) const fn with_effect(self) -> Self {
+        Self(self.0 | EFFECT)
+    }
+
+    /// Returns true if any attempt may have had an effect.
+    #[inline]
+    pub(super) const fn has_effect(self) -> bool {
+        self.0 & EFFECT != 0
+    }
+
     /// Returns this cut, but of an attempt whose request was surely not sent, or may have been sent.
     #[inline]
     pub(super) const fn unsent(self, is_unsent: bool) -> Self {
@@ -40,7 +60,7 @@ impl LastCut {
     }
 
     pub(super) const fn get(self) -> Option<Cut> {
-        match self.0 & !UNSENT {
+        match self.0 & NONE {
             NONE => None,
             STREAM => Some(Cut::Stream),
             limit => Some(Cut::AttemptTimeout(Duration::from_nanos(limit))),
@@ -60,7 +80,9 @@ mod tests {
             assert_eq!((last.get(), last.is_unsent()), (cut, false));
             let unsent = last.unsent(true);
             assert_eq!((unsent.get(), unsent.is_unsent()), (cut, true));
-            assert!(!unsent.unsent(false).is_unsent());
+            assert!(!unsent.unsent(false).is_unsent() && !unsent.has_effect());
+            let after = unsent.with_effect().then(None).unsent(false).then(cut);
+            assert_eq!((after.get(), after.is_unsent(), after.has_effect()), (cut, false, true));
         }
         let longest = Some(Cut::AttemptTimeout(Duration::from_nanos(STREAM - 1)));
         assert_eq!(LastCut::new(Some(Cut::AttemptTimeout(Duration::MAX))).get(), longest);

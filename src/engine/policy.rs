@@ -87,6 +87,17 @@ pub(crate) trait CallPolicy {
         limit_of(self.rules().timeouts().1)
     }
 
+    /// Returns the time within which an attempt should have an answer. An attempt that the deadline of the
+    /// call cut counts if it had at least half of it.
+    fn fair_time(&self) -> u64 {
+        let own = self.attempt_timeout();
+        if self.rules().is_shortened() {
+            own
+        } else {
+            self.total_timeout().saturating_sub(self.excluded()).min(own)
+        }
+    }
+
     /// Returns whether there is a limit on the call or on an attempt.
     #[inline]
     fn has_timeouts(&self) -> bool {

@@ -69,6 +69,7 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     /// Releases what the attempt in flight holds, after the caller dropped the attempt. The upstream does
     /// not count it.
     pub(crate) fn release_attempt(&mut self, slot: usize) {
+        self.engine.note_effect();
         self.engine.guard.release_dropped(slot);
         self.engine.until.set(Until::Nothing);
     }
@@ -93,6 +94,11 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         } else {
             self.engine.guard.dropping(slot, is_cut, drop);
         }
+    }
+
+    /// Notes that an attempt that another one overtook may have had an effect.
+    pub(crate) const fn note_effect(&mut self) {
+        self.engine.note_effect();
     }
 
     /// Sets whether the request of the attempt that was dropped was surely not sent.

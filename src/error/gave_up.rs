@@ -99,6 +99,8 @@ pub(crate) struct Facts {
     /// The place of the request that the token or the caller dropped in flight.
     pub(crate) dropped: Option<Box<str>>,
     pub(crate) in_doubt: bool,
+    /// True if any attempt may have had an effect.
+    pub(crate) may_have_effect: bool,
     /// True if the attempt that was cut had surely not sent its request.
     pub(crate) is_unsent: bool,
     /// The consumer of a stream has content that nothing completes.
@@ -168,7 +170,9 @@ impl<E> GaveUp<E> {
     /// | `TooLarge`, `Partial`, `Cancelled` | the classifier's verdict, but [not again](Verdict::not_again) | not again, health unknown |
     ///
     /// A call that was refused before its first attempt did not reach the upstream, so a breaker of
-    /// the outer call does not count it. An attempt of a [`Run`](crate::Run) that the caller
+    /// the outer call does not count it. The verdict on a call
+    /// [without effect](Self::is_without_effect) says that the request was [not sent](Verdict::not_sent).
+    /// An attempt of a [`Run`](crate::Run) that the caller
     /// dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
     /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
@@ -227,9 +231,8 @@ impl<E> GaveUp<E> {
     /// cut a request with a key may still be executed later. So the answer to a caller of your own is "not
     /// known yet, ask again with the same key" and not "failed".
     ///
-    /// [`cut`](Self::cut) tells that the last attempt may still be executed, because it had no answer. One
-    /// that was cut in [`before_sending`](crate::ResilienceExt::before_sending) had no effect. `None` tells
-    /// it of the last attempt only, because an earlier one may have been cut before it.
+    /// [`is_without_effect`](Self::is_without_effect) tells that no attempt did anything, so that the answer
+    /// is "failed".
     ///
     /// The value depends on the classifier:
     ///
@@ -272,6 +275,40 @@ impl<E> GaveUp<E> {
     #[must_use]
     pub const fn is_in_doubt(&self) -> bool {
         self.0.facts.in_doubt
+    }
+
+    /// Returns whether surely no attempt of the call had an effect.
+    ///
+    /// It is what a caller needs for the answer "failed, nothing was done". It is true if the call ended
+    /// before its first attempt, and if of each attempt one of these is known:
+    /// * It failed with a verdict that says that the request [was not sent](Verdict::not_sent): a refused
+    ///   connection, or a statement that the server has undone.
+    /// * A limit or the token cut it in [`before_sending`](crate::ResilienceExt::before_sending).
+    ///
+    /// Otherwise it is false, also for a call that is not [in doubt](Self::is_in_doubt) because the same
+    /// call may be made again: an earlier attempt with the same key may still be executed. For a
+    /// [`fallback`](crate::fallback()) it is about all alternatives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::io::Classifier;
+    /// use resile::{Never, RetryPolicy, retry};
+    /// use std::io;
+    ///
+    /// async fn book() -> io::Result<u32> {
+    ///     Err(io::ErrorKind::ConnectionRefused.into())
+    /// }
+    /// let policy = RetryPolicy::new().with_classifier(Classifier::non_idempotent());
+    /// let gave_up = retry(|_| book(), policy, Never).await.unwrap_err();
+    /// assert!(gave_up.attempts() == 3 && gave_up.is_without_effect());
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn is_without_effect(&self) -> bool {
+        !self.0.facts.may_have_effect
     }
 
     /// Returns whether the consumer of a stream has a part of the answer, and the rest never comes.
@@ -403,14 +440,22 @@ impl<E> GaveUp<GaveUp<E>> {
             return GaveUp::new(Inner { facts, ..inner });
         }
         let is_asked_again = facts.reason == StopReason::Alternatives;
-        let Facts { kind, attempts, elapsed, upstream, .. } = facts;
+        let Facts { kind, attempts, elapsed, upstream, may_have_effect, .. } = facts;
         let Facts { upstream: name, alternative: last, .. } = inner.facts;
         let (upstream, alternative) = match kind {
             CallKind::Fallback => (upstream, name.or(last)),
             _ => (upstream.or(name), last),
         };
         let facts = if by_inner {
-            let inner = Facts { kind, attempts, elapsed, upstream, alternative, ..inner.facts };
+            let inner = Facts {
+                kind,
+                attempts,
+                elapsed,
+                may_have_effect,
+                upstream,
+                alternative,
+                ..inner.facts
+            };
             if is_asked_again { inner.again_after(again_after) } else { inner }
         } else {
             let Facts {

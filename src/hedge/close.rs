@@ -100,6 +100,9 @@ where
         if let Some(number) = won {
             this.call.learn_from(number as usize - 1);
         }
+        if won.is_none() && !lost.is_empty() {
+            this.call.note_effect();
+        }
         for number in lost {
             this.call.engine.guard.release(number as usize - 1);
             this.call.emit(EventKind::Lost { attempt: number });

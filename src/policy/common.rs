@@ -14,6 +14,12 @@ pub(crate) trait Rules {
     /// Returns the total timeout and the attempt timeout.
     fn timeouts(&self) -> (Option<Duration>, Option<Duration>);
 
+    /// Returns whether the total timeout is what a caller had left, and not a limit of the policy.
+    #[inline]
+    fn is_shortened(&self) -> bool {
+        false
+    }
+
     /// Returns whether the policy uses the latencies learned by the upstream.
     fn is_learned(&self) -> bool;
 

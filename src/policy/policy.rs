@@ -112,6 +112,8 @@ pub struct RetryPolicy<C = Always> {
     pub(super) attempt_timeout: Option<Duration>,
     /// True if the attempt timeout is learned from the upstream.
     pub(super) learned: bool,
+    /// True if the total timeout is what a caller had left.
+    pub(super) shortened: bool,
     pub(super) backoff: Backoff,
     /// The backoff after a throttling, if it has one of its own.
     pub(super) throttled_backoff: Option<Backoff>,
@@ -129,6 +131,7 @@ impl RetryPolicy {
             total_timeout: None,
             attempt_timeout: None,
             learned: false,
+            shortened: false,
             backoff: Backoff::exponential(Duration::from_millis(500)),
             throttled_backoff: None,
             hint_cap: Duration::from_secs(2 * 60),
@@ -148,6 +151,11 @@ common_settings!(RetryPolicy, "attempt");
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
     fn hint_cap(&self) -> Option<Duration> {
         Some(self.hint_cap)
+    }
+
+    #[inline]
+    fn is_shortened(&self) -> bool {
+        self.shortened
     }
 
     #[inline]

@@ -59,6 +59,44 @@ impl<C> RetryPolicy<C> {
         self
     }
 
+    /// Shortens the total timeout of one call to the time that its caller has `left`.
+    ///
+    /// It is for a call within a request that has a deadline of its own, such as that of a handler. A
+    /// longer `left` changes nothing. Zero allows the first attempt one poll.
+    ///
+    /// A caller in a hurry says nothing about the upstream. So an attempt that this deadline cuts counts
+    /// at the breaker only if it ran for at least half of the time that the policy itself allows an
+    /// attempt. With [`with_total_timeout`](Self::with_total_timeout) half of the total timeout is enough
+    /// if that is the shorter of the two.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use resile::RetryPolicy;
+    ///
+    /// const POLICY: RetryPolicy = RetryPolicy::new().with_total_timeout(Duration::from_secs(5));
+    ///
+    /// let left = Duration::from_millis(800); // until the deadline of the request
+    /// assert_eq!(POLICY.shortened_to(left).total_timeout(), Some(left));
+    /// ```
+    pub const fn shortened_to(mut self, left: Duration) -> Self {
+        let total = match self.total_timeout {
+            Some(total) if total.as_nanos() <= left.as_nanos() => return self,
+            total => total,
+        };
+        // An attempt timeout above the total timeout has no effect.
+        self.attempt_timeout = match (self.attempt_timeout, total) {
+            (Some(attempt), Some(total)) if attempt.as_nanos() > total.as_nanos() => Some(total),
+            (None, total) => total,
+            (attempt, _) => attempt,
+        };
+        self.total_timeout = Some(left);
+        self.shortened = true;
+        self
+    }
+
     /// Sets the longest wait that the upstream may ask for.
     ///
     /// If the upstream asks for more, the call ends at once with
@@ -80,6 +118,7 @@ impl<C> RetryPolicy<C> {
             total_timeout,
             attempt_timeout,
             learned,
+            shortened,
             backoff,
             throttled_backoff,
             hint_cap,
@@ -91,6 +130,7 @@ impl<C> RetryPolicy<C> {
             total_timeout,
             attempt_timeout,
             learned,
+            shortened,
             backoff,
             throttled_backoff,
             hint_cap,

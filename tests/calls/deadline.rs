@@ -230,6 +230,48 @@ proptest! {
     }
 }
 
+/// A caller in a hurry does not open the breaker for the others: its deadline is not a limit of the
+/// policy. Attempts that had a fair time count, whoever ends the call.
+#[test]
+fn a_deadline_of_the_caller_counts_only_after_half_of_the_time_of_the_policy() {
+    use resile::Breaker;
+    use resile::breaker::State;
+    use resile::classify::Always;
+
+    let own = STEADY.with_total_timeout(SECOND * 5).with_attempt_timeout(SECOND);
+    for (policy, left, counts) in [
+        (own, SECOND / 50, false),
+        (own, SECOND / 2, true),
+        (own.with_attempt_timeout(SECOND * 60), SECOND * 2, false),
+        (own.with_attempt_timeout(SECOND * 60), SECOND * 3, true),
+        (STEADY.with_total_timeout(SECOND * 5), SECOND * 2, false),
+        (STEADY.with_total_timeout(SECOND * 5), SECOND * 4, true),
+        (STEADY, SECOND * 3600, false),
+        // The policy is the shorter one.
+        (own.with_total_timeout(SECOND / 50), SECOND / 20, true),
+    ] {
+        let timer = ManualTimer::new();
+        let upstream = upstream(&timer).with_breaker(Breaker::new().with_consecutive(1));
+        let state = if counts { State::Open } else { State::Closed };
+        let script = Script::new(&[Step::Hang]);
+        let policy = policy.shortened_to(left);
+        let gave_up = drive(retry(|_| script.play(), policy, Never).on(&upstream), &timer);
+        let gave_up = gave_up.unwrap_err();
+        assert_eq!(gave_up.reason(), StopReason::Deadline);
+        assert_eq!(gave_up.elapsed(), policy.total_timeout().unwrap());
+        assert_eq!(upstream.breaker().unwrap().state(), state, "a retry with {left:?} left");
+
+        // A single attempt with the same limits.
+        let upstream = upstream.with_breaker(Breaker::new().with_consecutive(1));
+        let script = Script::new(&[Step::Hang]);
+        let mut call = upstream.call(script.play(), Always).with_total_timeout(SECOND * 5);
+        call = call.with_attempt_timeout(SECOND).shortened_to(left.min(SECOND / 2));
+        drive(call, &timer).unwrap_err();
+        let state = if left < SECOND / 2 { State::Closed } else { State::Open };
+        assert_eq!(upstream.breaker().unwrap().state(), state, "a call with {left:?} left");
+    }
+}
+
 /// An attempt that is cut by the deadline counts as a failure only if it ran long enough: at least
 /// half of the shorter of the two timeouts.
 #[test]

@@ -23,6 +23,7 @@ mod diagnostics;
 mod doubt;
 mod draws;
 mod drop_at_every_await;
+mod effects;
 mod endings;
 mod error;
 mod extreme_input;

@@ -359,7 +359,7 @@ fn futures_and_parts_keep_their_sizes() {
         ("its wait", wait, 232),
         ("a run on an upstream", size_of_val(&run_on), 128),
         ("its attempt", attempt_on, 200),
-        ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 232),
+        ("a call without a retry", size_of_val(&UPSTREAM.call(one(), Always)), 240),
         ("an admission", size_of_val(&UPSTREAM.try_admit().unwrap()), 80),
         ("a hedge", size_of_val(&hedge(|_| one(), HedgePolicy::new(), &token)), 384),
         (

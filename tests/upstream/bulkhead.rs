@@ -187,7 +187,7 @@ async fn many_tasks_never_exceed_the_limit() {
                 error.to_string().ends_with("bulkhead full: 3 in flight, 97 queued"),
                 "{error}"
             );
-            let not_asked = Verdict::transient().with_health(Health::Unknown);
+            let not_asked = Verdict::transient().with_health(Health::Unknown).not_sent();
             assert_eq!((error.reason(), error.verdict()), (StopReason::Full, Some(not_asked)));
             refused += 1;
         }

@@ -95,7 +95,7 @@ async fn the_reason_decides_the_verdict() {
     let ended = limited.await.unwrap_err();
     let after = ended.retry_after().unwrap();
     assert!(after >= MINUTE);
-    rows.push((ended, StopReason::Deadline, Some(UNASKED.at_least(after))));
+    rows.push((ended, StopReason::Deadline, Some(UNASKED.not_sent().at_least(after))));
     let hangs = plain();
     let limited = hangs.call(pending::<Answer>(), Always).with_total_timeout(SECOND);
     rows.push((limited.await.unwrap_err(), StopReason::Deadline, Some(Verdict::transient())));
@@ -109,7 +109,7 @@ async fn the_reason_decides_the_verdict() {
 
     let minute = Verdict::transient().at_least(MINUTE);
     let refused = open().call(ready(Answer::Ok(1)), Always).await.unwrap_err();
-    rows.push((refused, StopReason::Open, Some(minute.with_health(Health::Unknown))));
+    rows.push((refused, StopReason::Open, Some(minute.with_health(Health::Unknown).not_sent())));
     // A failure opens the breaker. The error has its own health, and a shorter wait.
     let told = Verdict::transient().after(SECOND * 3);
     rows.push((fails(told, &fragile()).await, StopReason::Open, Some(minute)));
@@ -127,17 +127,21 @@ async fn the_reason_decides_the_verdict() {
         }
     };
     assert_eq!(refusal.retry_after(), None);
-    rows.push((refusal, StopReason::Throttled, Some(UNASKED)));
+    rows.push((refusal, StopReason::Throttled, Some(UNASKED.not_sent())));
 
     let full = plain().with_bulkhead(Bulkhead::new(1).with_queue(0));
     let place = full.try_admit().unwrap();
     let refused = full.call(ready(Answer::Ok(1)), Always).await.unwrap_err();
-    rows.push((refused, StopReason::Full, Some(UNASKED)));
+    rows.push((refused, StopReason::Full, Some(UNASKED.not_sent())));
     drop(place);
 
     let small = plain().with_quota(Quota::new().with_tokens(Rate::per_minute(10)));
     let large = ready(Answer::Ok(1)).through(small.at_cost(Cost::input(1_000)), Always);
-    rows.push((large.await.unwrap_err(), StopReason::TooLarge, Some(UNASKED.not_again())));
+    rows.push((
+        large.await.unwrap_err(),
+        StopReason::TooLarge,
+        Some(UNASKED.not_sent().not_again()),
+    ));
 
     let items = |_| ready(Ok(stream::iter([Ok(1), Answer::Err("cut")])));
     let opened = retry_stream(items, policy(Some(busy)), Never)
@@ -150,7 +154,11 @@ async fn the_reason_decides_the_verdict() {
     token.cancel();
     let stopped = plain();
     let cancelled = stopped.call(ready(Answer::Ok(1)), Always).with_token(&token);
-    rows.push((cancelled.await.unwrap_err(), StopReason::Cancelled, Some(UNASKED.not_again())));
+    rows.push((
+        cancelled.await.unwrap_err(),
+        StopReason::Cancelled,
+        Some(UNASKED.not_sent().not_again()),
+    ));
     let token = CancellationToken::new();
     let op = |_| {
         token.cancel();

@@ -28,7 +28,7 @@ mod scope;
 mod serving;
 
 pub use current::Deadline;
-pub(crate) use current::{least, shorter};
+pub(crate) use current::least;
 #[cfg(feature = "grpc")]
 pub(crate) use fields::take_limit;
 #[cfg(feature = "http")]

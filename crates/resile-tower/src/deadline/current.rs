@@ -86,11 +86,6 @@ impl Drop for Entered {
     }
 }
 
-/// Returns what is left until the current deadline, or `limit` if that is shorter.
-pub(crate) fn shorter(limit: Option<Duration>) -> Option<Duration> {
-    least(Deadline::current().map(Deadline::left), limit)
-}
-
 /// Returns the shorter one of two limits, as far as they are set.
 pub(crate) fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     match (one, other) {

@@ -16,7 +16,7 @@ use super::attempt::Rule;
 use super::on::{HTTP, On, Place};
 use super::place;
 use crate::Failed;
-use crate::deadline::shorter;
+use crate::deadline::Deadline;
 use crate::ended::ended;
 use crate::failed::NoRequest;
 use crate::foreign::Site;
@@ -114,8 +114,8 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        let policy = match shorter(self.policy.total_timeout()) {
-            Some(limit) => self.policy.with_total_timeout(limit),
+        let policy = match Deadline::current() {
+            Some(deadline) => self.policy.shortened_to(deadline.left()),
             None => self.policy,
         };
         watch(request.headers(), self.site);

@@ -14,7 +14,7 @@ use super::future::{Call, RetryFuture};
 use super::layer::RetryLayer;
 use super::sending::Sending;
 use crate::Failed;
-use crate::deadline::{least, shorter};
+use crate::deadline::{Deadline, least};
 use crate::judge::{Judge, Known, Rule};
 use crate::replay::{Copies, Replay};
 
@@ -109,12 +109,12 @@ where
             known: known.clone(),
             request: PhantomData,
         };
-        let policy = match shorter(policy.total_timeout()) {
-            Some(limit) => policy.with_total_timeout(limit),
-            None => *policy,
-        };
         let policy = match attempt_timeout {
             Some(limit) => policy.with_attempt_timeout(limit),
+            None => *policy,
+        };
+        let policy = match Deadline::current() {
+            Some(deadline) => policy.shortened_to(deadline.left()),
             None => policy,
         };
         let call: Call<_, _, _, _, X, K> =

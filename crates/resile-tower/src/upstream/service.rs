@@ -14,7 +14,7 @@ use super::future::ThroughFuture;
 use super::layer::UpstreamLayer;
 use crate::Failed;
 use crate::attempt::Attempting;
-use crate::deadline::{Deadline, least, shorter};
+use crate::deadline::{Deadline, least};
 use crate::judge::{Judge, Known, Rule};
 
 /// A service whose requests pass through an upstream. Made by [`UpstreamLayer`].
@@ -82,16 +82,19 @@ where
         let spare = self.inner.clone();
         let service = mem::replace(&mut self.inner, spare);
         let is_ready = mem::replace(&mut self.is_ready, true);
-        let total_timeout = shorter(*total_timeout);
-        let deadline = total_timeout.map(Deadline::after);
+        let left = Deadline::current().map(Deadline::left);
+        let deadline = least(left, *total_timeout).map(Deadline::after);
         let attempt = Attempting::new(service, is_ready, Some(request), known.clone(), deadline)
             .limited(attempt_timeout);
         let mut call = attempt.through(target.clone(), known).called_at(site);
-        if let Some(limit) = total_timeout {
+        if let Some(limit) = *total_timeout {
             call = call.with_total_timeout(limit);
         }
         if let Some(limit) = attempt_timeout {
             call = call.with_attempt_timeout(limit);
+        }
+        if let Some(left) = left {
+            call = call.shortened_to(left);
         }
         ThroughFuture::new(call.with_token(token.clone()))
     }
