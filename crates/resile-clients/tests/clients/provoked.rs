@@ -23,6 +23,7 @@ pub(crate) const PROVOKED: &[[&str; 3]] = &[
     ["postgres", "P0*", "sql::postgres::faults::a_statement_that_is_wrong"],
     ["postgres", "23505", "sql::postgres::faults::a_statement_that_is_wrong"],
     ["postgres", "23P01", "sql::postgres::faults::a_statement_that_is_wrong"],
+    ["postgres", "*", "sql::postgres::faults::a_code_of_the_program"],
     ["postgres", "28*", "sql::postgres::faults::a_database_and_a_role_that_do_not_exist"],
     ["mysql", "1213", "sql::mariadb::collisions::a_deadlock"],
     ["mysql", "1205", "sql::mariadb::collisions::a_lock_that_is_not_available"],

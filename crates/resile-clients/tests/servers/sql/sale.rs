@@ -16,7 +16,8 @@ pub(crate) enum Failed {
 
 pub(crate) fn classify(clients: &Classifier, failed: &Failed) -> Option<Verdict> {
     match failed {
-        Failed::Before(error) => Classifier::idempotent().verdict(error),
+        // An error that the classifier does not know leaves no doubt either.
+        Failed::Before(error) => Classifier::idempotent().verdict(error).or(Some(Verdict::fatal())),
         Failed::Commit(error) => clients.verdict(error),
     }
 }

@@ -118,6 +118,35 @@ async fn a_cut_before_the_commit_is_not_in_doubt() {
     .await;
 }
 
+/// A trigger of the program refuses, with a code that no table knows. Nothing was sold.
+#[tokio::test]
+async fn a_refusal_before_the_commit_is_not_in_doubt() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        admin
+            .run(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    RAISE EXCEPTION 'closed' USING ERRCODE = TG_ARGV[0];
+                END $$",
+            )
+            .await;
+        let shop = open(options(&server));
+        for code in ["BK001", "57BK1"] {
+            admin
+                .run(&format!(
+                    "CREATE OR REPLACE TRIGGER refuse BEFORE UPDATE ON stock
+                        FOR EACH ROW EXECUTE FUNCTION refuse('{code}')"
+                ))
+                .await;
+            let gave_up = sell(&shop, 1).await.unwrap_err();
+            let end = (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt());
+            assert_eq!(end, (StopReason::Fatal, 1, false), "{gave_up:#}");
+            assert_eq!(admin.one(PIECES).await, 1000);
+        }
+    })
+    .await;
+}
+
 /// Each task collides with all others.
 #[tokio::test]
 async fn twenty_tasks_sell_the_same_item() {
