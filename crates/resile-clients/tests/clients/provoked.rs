@@ -42,6 +42,8 @@ pub(crate) const PROVOKED: &[[&str; 3]] = &[
     ["mysql", "1146", "sql::mariadb::faults::a_statement_that_is_wrong"],
     ["mysql", "1451", "sql::mariadb::faults::a_statement_that_is_wrong"],
     ["mysql", "1452", "sql::mariadb::faults::a_statement_that_is_wrong"],
+    ["mysql", "1644", "sql::mariadb::faults::a_statement_that_the_program_refuses"],
+    ["mysql", "4025", "sql::mariadb::faults::a_statement_that_is_wrong"],
     ["mysql", "1044", "sql::mariadb::faults::a_server_and_a_transaction_that_only_read"],
     ["mysql", "1045", "sql::mariadb::faults::a_statement_that_is_wrong"],
     ["mysql", "1049", "sql::mariadb::faults::a_statement_that_is_wrong"],
