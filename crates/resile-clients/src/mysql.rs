@@ -4,6 +4,10 @@
 //! transaction. After 1205 and 3572 the server keeps its earlier statements, and the next `BEGIN` on
 //! that connection would commit them. So roll back first. A transaction that does so in every case may
 //! be called [`Idempotent`](crate::Idempotency::Idempotent) for these codes.
+//!
+//! An error does not undo everything. A table without transactions, such as one of `MyISAM`, keeps the rows
+//! that a statement wrote before it. Outside of a transaction a procedure keeps its earlier statements. So a
+//! number without a row has no verdict.
 
 use resile::Verdict;
 
@@ -59,7 +63,9 @@ const fn rule(number: u16) -> Option<Rule> {
         1037 | 1038 | 1041 | 9003 => if_idempotent(Overload),
         1317 | 1969 | 3024 | 1044 | 1045 | 1049 => never(Unknown),
         1021 | 1114 | 1206 => never(Failing),
-        1792 | 1048 | 1054 | 1062 | 1064 | 1146 | 1451 | 1452 => never(Healthy),
+        1792 | 1048 | 1054 | 1062 | 1064 | 1146 | 1451 | 1452 | 1644 | 3819 | 4025 => {
+            never(Healthy)
+        }
         _ => return None,
     })
 }

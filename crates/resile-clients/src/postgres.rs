@@ -13,6 +13,13 @@ use crate::rule::{Rule, always, if_idempotent, never};
 
 /// Returns the verdict on an SQLSTATE, such as that of `sqlx::error::DatabaseError::code`.
 ///
+/// The server undoes a statement that fails, also outside of a transaction. So a code without a row, such as
+/// one that a trigger of the program raises, is final and leaves no doubt, and the server is healthy. The classes
+/// `00` to `03`, `08`, `40`, `53`, `57`, `58`, `F0`, `HV`, `HY`, `XX` and `YB` are different: a further code of
+/// them is unknown, because the server, a pooler or another system may have failed at any moment.
+///
+/// A procedure that commits in its middle and then fails has done the first part. No code tells of it.
+///
 /// # Examples
 ///
 /// ```
@@ -26,6 +33,12 @@ use crate::rule::{Rule, always, if_idempotent, never};
 /// ```
 #[must_use]
 pub fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
+    rule(code).or_else(|| undone(code)).map(|rule| rule.verdict(idempotency))
+}
+
+/// Returns the verdict on an SQLSTATE with a row, for a code that may be one of another database.
+#[cfg(feature = "sqlx-0_9")]
+pub(crate) fn known(code: &str, idempotency: Idempotency) -> Option<Verdict> {
     rule(code).map(|rule| rule.verdict(idempotency))
 }
 
@@ -47,8 +60,25 @@ pub(crate) fn error(
     Some(rule.verdict(idempotency))
 }
 
+fn is_sqlstate(code: &str) -> bool {
+    code.len() == 5 && code.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_uppercase())
+}
+
+/// Returns the rule of a code without a row. The server undoes a statement that fails.
+fn undone(code: &str) -> Option<Rule> {
+    if !is_sqlstate(code) {
+        return None;
+    }
+    match &code[..2] {
+        // No errors, and faults of the connection, the server or another system.
+        "00" | "01" | "02" | "03" | "08" | "40" | "53" | "57" | "58" | "F0" | "HV" | "HY"
+        | "XX" | "YB" => None,
+        _ => Some(never(Healthy)),
+    }
+}
+
 fn rule(code: &str) -> Option<Rule> {
-    if code.len() != 5 || !code.bytes().all(|it| it.is_ascii_digit() || it.is_ascii_uppercase()) {
+    if !is_sqlstate(code) {
         return None;
     }
     Some(match code {

@@ -5,7 +5,7 @@
 //! `sqlx-0_9-mysql`. A program that uses `sqlx` has its driver already. SQLite needs no feature, because
 //! its codes have at most four digits and an SQLSTATE has five characters.
 //!
-//! Without the feature an SQLSTATE has the verdict of [`postgres::sqlstate`]. But a
+//! Without the feature an SQLSTATE has the verdict of [`postgres::sqlstate`] if it has a row there. But a
 //! request that is not idempotent is sent again only after 40001, which is a rollback in each database, and
 //! after a code of PostgreSQL alone such as 40P01. MariaDB needs its feature, because most of its errors have
 //! the SQLSTATE `HY000`, which has no verdict.
@@ -105,7 +105,7 @@ fn database(error: &dyn DatabaseError, idempotency: Idempotency) -> Option<Verdi
 
 /// Returns the verdict on an SQLSTATE of a driver that is not known.
 fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
-    let verdict = postgres::sqlstate(code, idempotency)?;
+    let verdict = postgres::known(code, idempotency)?;
     // By the standard 40001 is a rollback. No other database has codes such as 40P01.
     let is_sure = code == "40001" || code.as_bytes().get(2) == Some(&b'P');
     Some(if is_sure || idempotency == Idempotency::Idempotent {

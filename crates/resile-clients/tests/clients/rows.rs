@@ -73,6 +73,7 @@ pub(crate) fn function(family: &str, code: &str) -> Option<Says> {
 /// Returns codes that a row stands for: itself, or some of its class.
 fn codes(row: &Row) -> Vec<String> {
     match (row.family, row.code.strip_suffix('*')) {
+        ("postgres", Some("")) => ["BK001", "25001", "44000", "99999"].map(String::from).into(),
         ("postgres", Some(class)) => vec![format!("{class}000"), format!("{class}ZZZ")],
         // A primary code and an extended one that is not in the table.
         ("sqlite", Some(code)) => {

@@ -15,7 +15,7 @@ const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
 /// Opens the pool. An attempt waits up to 2 s for a connection, up to 1.5 s for one lock and up to 4 s for
 /// the locks of one statement. So each of these waits ends with an error of its own, which says what was
 /// missing. Only several in a row end as "did not finish within 7s". The server ends a statement after 4 s
-/// also because it does not see that its client has gone.
+/// also because it does not see that its client has gone. It does not end a `COMMIT` so.
 pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
     PgPoolOptions::new()
         .max_connections(10)

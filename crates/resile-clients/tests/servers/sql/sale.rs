@@ -10,13 +10,16 @@ static SHOP: Upstream = Upstream::new("shop");
 /// How far the attempt came. Before `COMMIT` was sent, the server keeps nothing of it.
 #[derive(Debug)]
 pub(crate) enum Failed {
+    SoldOut,
     Before(sqlx::Error),
     Commit(sqlx::Error),
 }
 
 pub(crate) fn classify(clients: &Classifier, failed: &Failed) -> Option<Verdict> {
     match failed {
-        Failed::Before(error) => Classifier::idempotent().verdict(error),
+        Failed::SoldOut => Some(Verdict::fatal()),
+        // An error that the classifier does not know leaves no doubt either.
+        Failed::Before(error) => Classifier::idempotent().verdict(error).or(Some(Verdict::fatal())),
         Failed::Commit(error) => clients.verdict(error),
     }
 }
@@ -33,15 +36,18 @@ pub(crate) async fn sell(shop: &PgPool, item: i32) -> Result<(), GaveUp<Failed>>
 
 async fn attempt(shop: &PgPool, item: i32) -> Result<(), Failed> {
     // An attempt that is cut here is not in doubt.
-    let taken = take(shop, item).before_sending().await;
-    let transaction = taken.map_err(Failed::Before)?;
+    let transaction = take(shop, item).before_sending().await?;
     transaction.commit().await.map_err(Failed::Commit)
 }
 
 /// Does everything before `COMMIT`. If it is dropped, it is rolled back.
-async fn take(shop: &PgPool, item: i32) -> sqlx::Result<Transaction<'static, Postgres>> {
-    let mut transaction = shop.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await?;
-    let take = sqlx::query("UPDATE stock SET pieces = pieces - 1 WHERE item = $1").bind(item);
-    take.execute(&mut *transaction).await?;
-    Ok(transaction)
+async fn take(shop: &PgPool, item: i32) -> Result<Transaction<'static, Postgres>, Failed> {
+    let begun = shop.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await;
+    let mut transaction = begun.map_err(Failed::Before)?;
+    let take = "UPDATE stock SET pieces = pieces - 1 WHERE item = $1 AND pieces > 0";
+    let taken = sqlx::query(take).bind(item).execute(&mut *transaction).await;
+    match taken.map_err(Failed::Before)?.rows_affected() {
+        0 => Err(Failed::SoldOut),
+        _ => Ok(transaction),
+    }
 }

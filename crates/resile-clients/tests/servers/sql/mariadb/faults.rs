@@ -14,6 +14,7 @@ async fn a_statement_that_is_wrong() {
         let child = "CREATE TABLE child (id int REFERENCES wrong (id)) ENGINE = InnoDB;
             INSERT INTO child VALUES (1)";
         admin.run(child).await.unwrap();
+        admin.run("ALTER TABLE wrong ADD CHECK (n < 9)").await.unwrap();
         let mut session = Session::new(&server).await;
         session.run("SET sql_mode = 'STRICT_ALL_TABLES'").await.unwrap();
         for (statement, says) in [
@@ -24,6 +25,7 @@ async fn a_statement_that_is_wrong() {
             ("UPDATE nothing SET n = 1", row("mysql", "1146")),
             ("DELETE FROM wrong", row("mysql", "1451")),
             ("INSERT INTO child VALUES (7)", row("mysql", "1452")),
+            ("UPDATE wrong SET n = 9", row("mysql", "4025")),
         ] {
             session.fail(statement).await.check(says, admin.sum("wrong").await != 0);
         }
@@ -31,6 +33,34 @@ async fn a_statement_that_is_wrong() {
         nowhere.err().unwrap().check(row("mysql", "1049"), false);
         let nobody = Session::open(options(&server).username("nobody")).await;
         nobody.err().unwrap().check(row("mysql", "1045"), false);
+    })
+    .await;
+}
+
+/// A trigger refuses the second row. `InnoDB` undoes the first one too, and a table without transactions keeps
+/// it. So a number without a row in the file has no verdict: it does not tell whether the work is undone.
+#[tokio::test]
+async fn a_statement_that_the_program_refuses() {
+    within(async {
+        let server = shared();
+        let mut admin = Session::new(&server).await;
+        // The database `mysql` has no triggers.
+        admin.run("CREATE DATABASE IF NOT EXISTS program; USE program").await.unwrap();
+        for (engine, kept) in [("InnoDB", 0), ("MyISAM", 1)] {
+            admin.table("refused").await;
+            let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON refused FOR EACH ROW
+                IF NEW.n = 9 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF";
+            admin.run(&format!("ALTER TABLE refused ENGINE = {engine}")).await.unwrap();
+            admin.run(trigger).await.unwrap();
+            let session = Session::open(options(&server).database("program")).await;
+            let mut session = session.unwrap();
+            let failure = session.fail("INSERT INTO refused VALUES (3, 1), (4, 9)").await;
+            failure.check(row("mysql", "1644"), false);
+            assert_eq!(admin.sum("refused").await, kept, "{engine}");
+            let two = session.fail("INSERT INTO refused SELECT 5, (SELECT n FROM refused)").await;
+            two.has("1242");
+            two.check(None, false);
+        }
     })
     .await;
 }

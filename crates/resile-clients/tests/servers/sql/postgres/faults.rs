@@ -37,6 +37,42 @@ async fn a_statement_that_is_wrong() {
     .await;
 }
 
+/// A function of the program refuses with a code that only the program knows. So does the server with codes
+/// that have no row. The statement is undone, also outside of a transaction.
+#[tokio::test]
+async fn a_code_of_the_program() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        for client in CLIENTS {
+            admin.table("refused").await;
+            admin
+                .run(
+                    "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                        RAISE EXCEPTION 'the limit of the day' USING ERRCODE = 'BK001';
+                    END $$;
+                    CREATE TRIGGER refuse AFTER UPDATE ON refused EXECUTE FUNCTION refuse();
+                    CREATE VIEW small AS SELECT * FROM refused WHERE n < 9 WITH CHECK OPTION",
+                )
+                .await;
+            let mut session = Session::new(client, &server).await;
+            for (statement, code) in [
+                ("UPDATE refused SET n = 1", "BK001"),
+                ("INSERT INTO small VALUES (3, 9)", "44000"),
+                ("INSERT INTO refused SELECT 3, (SELECT n FROM refused)", "21000"),
+                ("SELECT currval('refused_seq')", "55000"),
+            ] {
+                admin.run("CREATE SEQUENCE IF NOT EXISTS refused_seq").await;
+                let failure = session.fail(statement).await;
+                assert_eq!(failure.word, code);
+                let is_executed = admin.one("SELECT count(*) FROM refused WHERE n = 0").await != 2;
+                failure.check(row("postgres", "*"), is_executed);
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_database_and_a_role_that_do_not_exist() {
     within(async {

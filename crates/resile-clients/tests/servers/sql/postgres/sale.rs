@@ -20,6 +20,7 @@ const PIECES: &str = "SELECT pieces FROM stock WHERE item = 1";
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::SoldOut => "sold out",
             Self::Before(_) => "before COMMIT",
             Self::Commit(_) => "at COMMIT",
         })
@@ -28,8 +29,10 @@ impl fmt::Display for Failed {
 
 impl Error for Failed {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let (Self::Before(error) | Self::Commit(error)) = self;
-        Some(error)
+        match self {
+            Self::SoldOut => None,
+            Self::Before(error) | Self::Commit(error) => Some(error),
+        }
     }
 }
 
@@ -114,6 +117,61 @@ async fn a_cut_before_the_commit_is_not_in_doubt() {
         other.run("ROLLBACK").await;
         shop.close().await;
         assert_eq!(admin.one(PIECES).await, 1000);
+    })
+    .await;
+}
+
+/// A trigger of the program refuses, with a code that no table knows. Nothing was sold.
+#[tokio::test]
+async fn a_refusal_before_the_commit_is_not_in_doubt() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        admin
+            .run(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    RAISE EXCEPTION 'closed' USING ERRCODE = TG_ARGV[0];
+                END $$",
+            )
+            .await;
+        let shop = open(options(&server));
+        for code in ["BK001", "57BK1"] {
+            admin
+                .run(&format!(
+                    "CREATE OR REPLACE TRIGGER refuse BEFORE UPDATE ON stock
+                        FOR EACH ROW EXECUTE FUNCTION refuse('{code}')"
+                ))
+                .await;
+            let gave_up = sell(&shop, 1).await.unwrap_err();
+            let end = (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt());
+            assert_eq!(end, (StopReason::Fatal, 1, false), "{gave_up:#}");
+            assert_eq!(admin.one(PIECES).await, 1000);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_piece_is_sold_that_is_not_there() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        admin.run("UPDATE stock SET pieces = 5").await;
+        let shop = open(options(&server));
+        let mut tasks = JoinSet::new();
+        for _ in 0..TASKS {
+            let shop = shop.clone();
+            tasks.spawn(async move { sell(&shop, 1).await });
+        }
+        let mut sold = 0;
+        for outcome in tasks.join_all().await {
+            let Err(gave_up) = outcome else {
+                sold += 1;
+                continue;
+            };
+            assert!(!gave_up.is_in_doubt(), "{gave_up:#}");
+            assert_eq!(gave_up.reason(), StopReason::Fatal, "{gave_up:#}");
+            assert!(matches!(gave_up.into_last(), Some(Failed::SoldOut)));
+        }
+        assert_eq!((sold, admin.one(PIECES).await), (5, 0));
     })
     .await;
 }

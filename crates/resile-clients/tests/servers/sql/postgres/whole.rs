@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use resile::StopReason;
 use server::Server;
-use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use tokio::task::JoinSet;
 
 use super::{Admin, Postgres, alone, options};
@@ -195,18 +195,32 @@ async fn a_queue_for_one_row_ends_no_call() {
     .await;
 }
 
-/// Opens a pool as the program does, but the server ends no statement.
-fn patient(server: &Server<Postgres>) -> PgPool {
-    PgPoolOptions::new().connect_lazy_with(options(server).options([("lock_timeout", "1500ms")]))
+/// `statement_timeout` does not limit the work within `COMMIT`, such as a deferred trigger.
+#[tokio::test]
+async fn a_commit_lasts_longer_than_the_timeout_of_a_statement() {
+    within(async {
+        let (_server, mut admin) = bank(&[]).await;
+        admin.run(&slow_commit(1)).await;
+        admin.run("SET statement_timeout = '100ms'; BEGIN").await;
+        admin.run("INSERT INTO transfer (id) VALUES ('a')").await;
+        admin.run("COMMIT").await;
+        assert_eq!(admin.one("SELECT count(*) FROM transfer").await, 1);
+        // A statement outside a transaction is committed too. Only its own work has the limit.
+        admin.run("INSERT INTO transfer (id) VALUES ('b')").await;
+        assert_eq!(admin.one("SELECT count(*) FROM transfer").await, 2);
+        assert!(sqlx::raw_sql("SELECT pg_sleep(1)").execute(&mut admin.0).await.is_err());
+    })
+    .await;
 }
 
-/// The attempt is cut during its `COMMIT`, which goes on. Meanwhile the table says that nothing was done.
+/// The attempt is cut during its `COMMIT`, which goes on: no timeout of the pool ends it. Meanwhile the table
+/// says that nothing was done.
 #[tokio::test]
 async fn a_commit_that_is_cut_is_not_made_twice() {
     within(async {
         let (server, mut admin) = bank(&[]).await;
         admin.run(&slow_commit(9)).await;
-        let bank = patient(&server);
+        let bank = open(options(&server));
         let look = async {
             tokio::time::sleep(LONG).await;
             admin.one("SELECT count(*) FROM transfer").await
@@ -230,7 +244,7 @@ async fn a_transfer_may_be_made_after_its_call_gave_up() {
     within(async {
         let (server, mut admin) = bank(&[]).await;
         admin.run(&slow_commit(17)).await;
-        let bank = patient(&server);
+        let bank = open(options(&server));
         let call = to_two("a", 7);
         let gave_up = transfer(&bank, &call).await.unwrap_err();
         assert!(!gave_up.is_in_doubt() && gave_up.cut().is_some(), "{gave_up}");
