@@ -94,7 +94,7 @@ impl<T, E, L: SealedRule<T, E>> Rule<T, E> for L {}
 #[diagnostic::on_unimplemented(
     message = "this layer judges answers and errors by itself, so its policy has no classifier",
     label = "the policy has the classifier `{Self}`",
-    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` judges answers by a function"
+    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` of a `RetryLayer` or a `RetryMiddleware` judges answers by a function"
 )]
 pub trait NoClassifier: sealed::NoClassifier + Copy {}
 
