@@ -145,6 +145,28 @@ async fn put(it: impl Middleware, address: SocketAddr, body: reqwest::Body) -> O
     answer.ok().map(|answer| answer.status().as_u16())
 }
 
+/// A wait of zero and a date in the past count as no `Retry-After`.
+#[tokio::test]
+async fn a_retry_after_that_is_over_counts_as_none() {
+    for (answer, sent) in [
+        ("HTTP/1.1 403 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n", [1, 1, 1]),
+        (
+            "HTTP/1.1 413 Big\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n\
+             content-length: 0\r\n\r\n",
+            [1, 1, 1],
+        ),
+        ("HTTP/1.1 507 Full\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n", [4, 1, 1]),
+    ] {
+        let answer = Some(answer);
+        let [old, call, middleware] = [peer(answer).await, peer(answer).await, peer(answer).await];
+        put(theirs(), old.0, "words".into()).await.unwrap();
+        called(&Method::PUT, call.0, None).await;
+        put(RetryMiddleware::new(POLICY), middleware.0, "words".into()).await.unwrap();
+        let requests = [old, call, middleware].map(|(_, requests)| requests.load(SeqCst));
+        assert_eq!(requests, sent, "{answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_is_a_stream_is_sent_again_by_the_call_only() {
     let [old, call, middleware] = [peer(BUSY).await, peer(BUSY).await, peer(BUSY).await];
