@@ -248,7 +248,7 @@ chapter! {
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"
         "crate::Backoff::fixed" "crate::Backoff::steps" "crate::GaveUp" "crate::GaveUp::cut"
-        "crate::GaveUp::into_last"
+        "crate::GaveUp::into_last" "crate::retry::Retry::on"
         "crate::Backoff::with_cap" "crate::RetryPolicy::with_hint_cap" "crate::http"
         "crate::observe::AttemptFailure::source" "crate::Backoff::fibonacci" "crate::Backoff::linear"
         "crate::Backoff::custom" "crate::Upstream::with_seed" "crate::classify::ClassifyExt::cut_is"

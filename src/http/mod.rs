@@ -36,7 +36,8 @@
 //! | one whose body breaks off, or is cut | yes | no | failing | the server has answered, so the request may well have been executed. The rest of the answer is lost |
 //!
 //! The verdict also carries the wait from [`Retry-After`](headers::retry_after) as a minimum for
-//! the delay, and a wait above the policy's hint cap ends the call.
+//! the delay, and a wait above the policy's hint cap ends the call. A `Retry-After` of zero, or with a date
+//! in the past, counts as none here and in the table.
 //!
 //! [`limits`] reads the limits that many services report with each answer, and [`learn`] passes
 //! them to the [quota](crate::quota) of the current attempt.

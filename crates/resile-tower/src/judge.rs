@@ -6,9 +6,9 @@
 //! | judge | made by | an answer is a failure if | an error is judged by |
 //! |---|---|---|---|
 //! | [`Errors`] | `RetryLayer::new(policy)` | never | the classifier of the policy |
-//! | [`Answers`] | `.judging(…)` after it | the function returns a verdict on it | the same |
 //! | `Http` | `RetryLayer::http(policy)` | its status says so | the chain of its sources |
 //! | `Grpc` | `RetryLayer::grpc(policy, idempotency)` | its `grpc-status` is not OK, or it has none and is not a 200 | the status of `tonic`, or the chain of its sources |
+//! | [`Answers`] | `.judging(…)` after any of them | the function says so, or leaves it to the judge by `None` | the judge |
 //!
 //! An answer that is a failure counts for the breaker and the cooldown of the upstream, and may lead
 //! to another attempt. If there is none, the caller gets the last answer as `Ok`, as without a layer.
@@ -46,7 +46,8 @@
 //! ```
 //!
 //! For the other judges an answer with a verdict that forbids another attempt and says that the upstream
-//! is [`Healthy`](resile::Health::Healthy) is not a failure. A 404 is such an answer, while a `NOT_FOUND` of
+//! is [`Healthy`](resile::Health::Healthy) is not a failure: `Verdict::fatal().with_health(Health::Healthy)`
+//! of a function makes any answer a good one. A 404 is such an answer, while a `NOT_FOUND` of
 //! gRPC ends its call as [`Fatal`](resile::StopReason::Fatal).
 
 mod answers;
@@ -93,7 +94,7 @@ impl<T, E, L: SealedRule<T, E>> Rule<T, E> for L {}
 #[diagnostic::on_unimplemented(
     message = "this layer judges answers and errors by itself, so its policy has no classifier",
     label = "the policy has the classifier `{Self}`",
-    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` judges answers by a function"
+    note = "leave out `with_classifier`: a classifier among the extensions of a request says whether it may be executed twice, and `.judging(…)` of a `RetryLayer` or a `RetryMiddleware` judges answers by a function"
 )]
 pub trait NoClassifier: sealed::NoClassifier + Copy {}
 
@@ -114,6 +115,11 @@ impl Judged {
         error_type: Option<Cow<'static, str>>,
     ) -> Self {
         Self { error, verdict, error_type }
+    }
+
+    /// Replaces the verdict, and keeps the words.
+    pub(crate) fn with_verdict(self, verdict: Verdict) -> Self {
+        Self { verdict: Some(verdict), ..self }
     }
 }
 

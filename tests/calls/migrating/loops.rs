@@ -33,6 +33,17 @@ fn own(gave_up: GaveUp<Down>) -> Down {
     }
 }
 
+/// Returns the last error of the service, as the chapter does in one line.
+fn last(gave_up: GaveUp<Down>) -> Down {
+    gave_up.into_last().unwrap_or(TIMEOUT)
+}
+
+impl From<GaveUp<Down>> for Down {
+    fn from(gave_up: GaveUp<Down>) -> Self {
+        own(gave_up)
+    }
+}
+
 fn ended(steps: &'static [Step], policy: RetryPolicy) -> GaveUp<Down> {
     let (script, timer) = (Script::new(steps), ManualTimer::new());
     let call = retry(|_| script.play(), policy.with_classifier(|_: &Down| true), Never);
@@ -56,6 +67,25 @@ fn a_cut_last_attempt_is_a_timeout_of_the_program() {
     let gave_up = ended(&[Step::Hang, Step::Fail], policy);
     assert_eq!((gave_up.cut(), own(gave_up)), (None, Down(2)));
     assert_eq!(own(ended(&[Step::Hang], policy)), TIMEOUT);
+}
+
+#[test]
+fn one_line_is_the_last_error_of_the_service() {
+    let policy = RetryPolicy::new().with_attempts(2).with_attempt_timeout(SECOND);
+    assert_eq!(last(ended(&[Step::Fail], policy)), Down(2));
+    assert_eq!(last(ended(&[Step::Fail, Step::Hang], policy)), Down(1));
+    assert_eq!(last(ended(&[Step::Hang], policy)), TIMEOUT);
+}
+
+/// `?` converts the end of a call into the error of the program.
+#[test]
+fn a_conversion_is_written_once() {
+    fn call(steps: &'static [Step]) -> Result<u32, Down> {
+        let policy = RetryPolicy::new().with_attempts(2).with_attempt_timeout(SECOND);
+        Err(ended(steps, policy))?
+    }
+    assert_eq!(call(&[Step::Fail]), Err(Down(2)));
+    assert_eq!(call(&[Step::Fail, Step::Hang]), Err(TIMEOUT));
 }
 
 /// `with_total_delay` of backon makes the last attempt if the delays together are not above its limit.

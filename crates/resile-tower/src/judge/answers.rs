@@ -10,7 +10,8 @@ use resile::{GaveUp, Verdict};
 use super::sealed::{Judge, Rule};
 use super::{Judged, is_failure};
 
-/// Judges errors by the judge `J`, and answers by a function.
+/// Judges answers by a function, and by the judge `J` the errors and the answers that the function leaves to
+/// it.
 #[derive(Clone, Copy)]
 pub struct Answers<J, F> {
     pub(crate) errors: J,
@@ -45,8 +46,13 @@ where
     F: Fn(&T) -> Option<Verdict>,
 {
     fn answer(&self, answer: &T) -> Option<Judged> {
-        let verdict = (self.answers)(answer).filter(|verdict| is_failure(*verdict))?;
-        Some(Judged::new(Box::new(BadAnswer), Some(verdict), Some("answer".into())))
+        // Asked for each answer, because a judge of HTTP reads the limits in its headers too.
+        let below = self.errors.answer(answer);
+        let Some(verdict) = (self.answers)(answer) else { return below };
+        is_failure(verdict).then(|| match below {
+            Some(judged) => judged.with_verdict(verdict),
+            None => Judged::new(Box::new(BadAnswer), Some(verdict), Some("answer".into())),
+        })
     }
 
     fn error(&self, error: E, is_sent: bool) -> Judged {

@@ -1,21 +1,28 @@
 use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
 
-use http::Extensions;
+use http::{Extensions, StatusCode};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next};
 use resile::classify::Cut;
-use resile::http::{Classifier, Failure};
+use resile::http::{Classifier, Failure, StatusError};
 use resile::{Classify, Verdict};
 
 use super::place::Place;
 use crate::foreign::{Foreign, Site};
 use crate::http::judge::{judged_answer, judged_error};
-use crate::judge::Judged;
+use crate::judge::{Judged, is_failure};
 use crate::{BoxError, Failed};
+
+/// A function that judges answers.
+pub(super) type Answers = Arc<dyn Fn(&Response) -> Option<Verdict> + Send + Sync>;
 
 /// The rule for one request.
 pub(super) struct Rule {
     pub(super) classifier: Classifier,
+    pub(super) answers: Option<Answers>,
     pub(super) place: Place,
     /// True if the body of the request is a stream, and the policy allows another attempt.
     pub(super) is_once: bool,
@@ -32,7 +39,7 @@ impl Rule {
         next: Next<'_>,
     ) -> Result<Response, Failed<Response>> {
         let (judged, place, answer) = match next.run(request, extensions).await {
-            Ok(answer) => match judged_answer(self.classifier, answer.status(), answer.headers()) {
+            Ok(answer) => match self.answer(&answer) {
                 None => return Ok(answer),
                 Some(judged) => (judged, self.place.to_string(), Some(answer)),
             },
@@ -44,6 +51,23 @@ impl Rule {
         let is_again = judged.verdict.is_some_and(|verdict| verdict.is_again());
         let why = (is_again && self.is_once).then_some(Cow::Borrowed("its body is a stream"));
         Err(Failed::new(answer, judged).at(Some(place)).once(why))
+    }
+
+    /// Returns the failure that an answer is, by the function or by its status.
+    fn answer(&self, answer: &Response) -> Option<Judged> {
+        let (status, headers) = (answer.status(), answer.headers());
+        let by_status = judged_answer(self.classifier, status, headers);
+        let Some(verdict) = self.answers.as_ref().and_then(|answers| answers(answer)) else {
+            return by_status;
+        };
+        is_failure(verdict).then(|| {
+            let error: BoxError = match StatusError::check(status, headers) {
+                Err(refused) => refused.into(),
+                Ok(()) => BadAnswer(status).into(),
+            };
+            let word = Cow::Owned(status.as_str().to_owned());
+            Judged::new(error, Some(verdict), Some(word))
+        })
     }
 
     /// Returns the place of an attempt with this error. An error of `reqwest` has the URL itself.
@@ -74,6 +98,18 @@ impl Rule {
         }
     }
 }
+
+/// The words on an answer that only a function takes for a failure.
+#[derive(Debug)]
+struct BadAnswer(StatusCode);
+
+impl fmt::Display for BadAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} counts as a failure", self.0)
+    }
+}
+
+impl StdError for BadAnswer {}
 
 /// Each failure was judged in its attempt.
 impl Classify<Failed<Response>> for &Rule {

@@ -10,9 +10,9 @@ use resile::classify::Always;
 use resile::error::Boxed;
 use resile::upstream::markers::ByError;
 use resile::upstream::{Target, TargetFor, Via};
-use resile::{GaveUp, Never, RetryPolicy, Run};
+use resile::{GaveUp, Never, RetryPolicy, Run, Verdict};
 
-use super::attempt::Rule;
+use super::attempt::{Answers, Rule};
 use super::on::{HTTP, On, Place};
 use super::place;
 use crate::Failed;
@@ -31,6 +31,7 @@ use crate::judge::NoClassifier;
 ///   an `Idempotency-Key`. The key is the same in each attempt, because a request is cloned.
 /// * A [`Classifier`](resile::http::Classifier) among the extensions of a request replaces this rule, by
 ///   `.with_extension(Classifier::idempotent())`.
+/// * A function that [judges](Self::judging) answers is asked before both.
 /// * A request whose body is a stream cannot be cloned. It is sent once, and the error says so.
 ///
 /// The words of a failure begin with the method and the URL of the request, without its query and its
@@ -78,6 +79,7 @@ pub struct RetryMiddleware<K = Never> {
     policy: RetryPolicy,
     on: On,
     token: K,
+    answers: Option<Answers>,
     site: Site,
 }
 
@@ -86,7 +88,7 @@ impl RetryMiddleware {
     #[track_caller]
     pub const fn new<C: NoClassifier>(policy: RetryPolicy<C>) -> Self {
         let policy = policy.with_classifier(Always);
-        Self { policy, on: On::DEFAULT, token: Never, site: Location::caller() }
+        Self { policy, on: On::DEFAULT, token: Never, answers: None, site: Location::caller() }
     }
 }
 
@@ -99,7 +101,34 @@ impl<K> RetryMiddleware<K> {
 
     /// Sets the token that cancels all calls, such as that of a shutdown.
     pub fn with_token<L: Cancel>(self, token: L) -> RetryMiddleware<L> {
-        RetryMiddleware { policy: self.policy, on: self.on, token, site: self.site }
+        let Self { policy, on, answers, site, .. } = self;
+        RetryMiddleware { policy, on, token, answers, site }
+    }
+
+    /// Judges answers by a function first. It returns a verdict, or `None` to leave the answer to its status.
+    /// [`judge`](crate::judge) says what a verdict on an answer does, and which one makes a bad answer good.
+    ///
+    /// An answer has no method. So a verdict that allows another attempt also sends a `POST` again, and each
+    /// middleware judges for all requests of its client.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest::StatusCode;
+    /// use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
+    /// use resile_tower::resile::{RetryPolicy, Verdict};
+    ///
+    /// // A replica that lags does not find the new entry yet.
+    /// let retries = RetryMiddleware::new(RetryPolicy::new())
+    ///     .judging(|answer| (answer.status() == StatusCode::NOT_FOUND).then(Verdict::transient));
+    /// # let _ = retries;
+    /// ```
+    pub fn judging<F>(mut self, answers: F) -> Self
+    where
+        F: Fn(&Response) -> Option<Verdict> + Send + Sync + 'static,
+    {
+        self.answers = Some(Arc::new(answers));
+        self
     }
 }
 
@@ -122,6 +151,7 @@ where
         let is_stream = request.body().is_some_and(|body| body.as_bytes().is_none());
         let rule = Rule {
             classifier: classifier_of(extensions, request.method(), request.headers()),
+            answers: self.answers.clone(),
             place: place::Place::new(&request),
             is_once: is_stream && policy.attempts() > 1,
             site: self.site,

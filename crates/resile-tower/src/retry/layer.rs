@@ -116,8 +116,10 @@ impl<J, R, X, K> RetryLayer<J, R, X, K> {
         RetryLayer { policy, judge, replay, target, token, site }
     }
 
-    /// Judges answers by a function too. It returns the verdict on an answer that is a failure, and
-    /// `None` on a good one. [`judge`](crate::judge) says what a verdict on an answer does.
+    /// Judges answers by a function first. It returns the verdict on an answer that is a failure, and
+    /// `None` leaves the answer to the judge of the layer: with [`new`](RetryLayer::new) it is good then, and
+    /// with `http` its status decides. [`judge`](crate::judge) says what a verdict on an answer does, and which
+    /// one makes a bad answer good.
     ///
     /// # Examples
     ///

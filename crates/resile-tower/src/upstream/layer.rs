@@ -93,7 +93,7 @@ impl<J, X, K> UpstreamLayer<J, X, K> {
         self
     }
 
-    /// Judges answers by a function too. See [`RetryLayer::judging`](crate::RetryLayer::judging).
+    /// Judges answers by a function first. See [`RetryLayer::judging`](crate::RetryLayer::judging).
     pub fn judging<T, F>(self, answers: F) -> UpstreamLayer<Answers<J, F>, X, K>
     where
         F: Fn(&T) -> Option<Verdict> + Clone,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Method, Request, Response};
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::quota::Rate;
-use resile_tower::resile::{Breaker, Quota, StopReason, Upstream};
+use resile_tower::resile::{Breaker, Health, Quota, StopReason, Upstream, Verdict};
 use resile_tower::{BoxError, RetryLayer, UpstreamLayer};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -131,6 +131,30 @@ async fn the_quota_learns_from_the_headers_of_an_answer() {
     });
     let service = RetryLayer::http(AT_ONCE).on(&STORE).layer(server);
     service.oneshot(request(&Method::GET)).await.unwrap();
+    let level = STORE.quota_level(resile_tower::resile::quota::Dimension::Requests).unwrap();
+    assert!(level <= 3, "{level}");
+}
+
+/// `None` of the function leaves the answer to its status.
+#[tokio::test(start_paused = true)]
+async fn a_function_judges_some_answers_and_the_status_the_others() {
+    static STORE: Upstream =
+        Upstream::new("store").with_quota(Quota::new().with_requests(Rate::per_minute(100)));
+    let own = |answer: &Response<()>| match answer.status().as_u16() {
+        404 => Some(Verdict::transient()),
+        500 => Some(Verdict::fatal().with_health(Health::Healthy)),
+        _ => None,
+    };
+    let calls = &AtomicU32::new(0);
+    let server = service_fn(move |_: Ask| async move {
+        let status = [503, 404, 500, 200][calls.fetch_add(1, Relaxed) as usize];
+        let answer = Response::builder().status(status).header("x-ratelimit-remaining", "3");
+        Ok::<_, Infallible>(answer.body(()).unwrap())
+    });
+    let service = RetryLayer::http(AT_ONCE).judging(own).on(&STORE).layer(server);
+    let answer = service.oneshot(request(&Method::GET)).await.unwrap();
+    assert_eq!((answer.status().as_u16(), calls.load(Relaxed)), (500, 3));
+    assert!(answer.extensions().is_empty(), "a good answer has no end of a failed call");
     let level = STORE.quota_level(resile_tower::resile::quota::Dimension::Requests).unwrap();
     assert!(level <= 3, "{level}");
 }

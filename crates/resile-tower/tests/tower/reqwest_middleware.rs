@@ -11,7 +11,9 @@ use reqwest_retry::policies::ExponentialBackoff;
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure};
-use resile_tower::resile::{Backoff, Breaker, GaveUp, RetryPolicy, StopReason, Upstream};
+use resile_tower::resile::{
+    Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::server::{Does, Server};
@@ -88,6 +90,45 @@ async fn an_extension_replaces_the_rule_by_the_method() {
     let search = ours().post(server.url()).with_extension(Classifier::idempotent());
     assert_eq!(search.send().await.unwrap().status(), 200);
     assert_eq!(server.got().len(), 2);
+}
+
+/// A status that the service means otherwise. `None` leaves the answer to its status.
+fn own(answer: &reqwest::Response) -> Option<Verdict> {
+    match answer.status().as_u16() {
+        201 | 404 => Some(Verdict::transient()),
+        502 => Some(Verdict::fatal().with_health(Health::Healthy)),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_function_judges_some_answers_and_the_status_the_others() {
+    for (steps, seen) in [
+        (&[Does::Answer(201), Does::Answer(404), Does::Answer(503), Does::Answer(200)], (200, 4)),
+        (&[Does::Answer(503), Does::Answer(404), Does::Answer(502), Does::Answer(200)], (502, 3)),
+        (&[Does::Answer(404), Does::Answer(404), Does::Answer(400), Does::Answer(200)], (400, 3)),
+    ] {
+        let server = Server::start(steps).await;
+        let http = client(RetryMiddleware::new(POLICY).judging(own));
+        let answer = http.get(server.url()).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), server.got().len()), seen, "{steps:?}");
+        assert!(answer.extensions().get::<Arc<GaveUp<Boxed>>>().is_none(), "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_a_function_judged_is_named_by_its_status() {
+    for (step, words) in [
+        (&[Does::Answer(201)], "201 Created counts as a failure"),
+        (&[Does::Answer(404)], "404 Not Found"),
+    ] {
+        let server = Server::start(step).await;
+        let http = client(RetryMiddleware::new(POLICY).judging(own).with_token(Never));
+        let answer = http.post(server.url()).send().await.unwrap();
+        let end = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+        assert_eq!((end.source().unwrap().to_string().as_str(), end.attempts()), (words, 4));
+        assert_eq!(server.got().len(), 4);
+    }
 }
 
 /// A body that is a stream.

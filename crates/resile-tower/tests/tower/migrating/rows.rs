@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 use http::Method;
 use reqwest_middleware::{ClientBuilder, Middleware};
 use reqwest_retry::{
-    RetryDecision, RetryError, RetryTransientMiddleware, policies::ExponentialBackoff,
+    RetryDecision, RetryError, RetryTransientMiddleware, Retryable, RetryableStrategy,
+    default_on_request_failure, default_on_request_success, policies::ExponentialBackoff,
 };
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
-use resile_tower::resile::http::{Classifier, error_for_status};
-use resile_tower::resile::{Backoff, GaveUp, Never, RetryPolicy, retry};
+use resile_tower::resile::http::{Classifier, Failure, error_for_status};
+use resile_tower::resile::{Backoff, GaveUp, Never, RetryPolicy, Verdict, retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -70,11 +71,7 @@ fn theirs() -> impl Middleware {
 }
 
 /// Calls as the chapter does. Returns the end of the call.
-async fn called(
-    method: &Method,
-    address: SocketAddr,
-    limit: Option<Duration>,
-) -> GaveUp<resile_tower::resile::http::Failure> {
+async fn called(method: &Method, address: SocketAddr, limit: Option<Duration>) -> GaveUp<Failure> {
     let policy = POLICY.with_classifier(Classifier::for_method(method));
     let (http, url) = (client(limit), format!("http://{address}/"));
     retry(|_| fetch(&http, method.clone(), &url), policy, Never).on("weather").await.unwrap_err()
@@ -148,6 +145,28 @@ async fn put(it: impl Middleware, address: SocketAddr, body: reqwest::Body) -> O
     answer.ok().map(|answer| answer.status().as_u16())
 }
 
+/// A wait of zero and a date in the past count as no `Retry-After`.
+#[tokio::test]
+async fn a_retry_after_that_is_over_counts_as_none() {
+    for (answer, sent) in [
+        ("HTTP/1.1 403 No\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n", [1, 1, 1]),
+        (
+            "HTTP/1.1 413 Big\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n\
+             content-length: 0\r\n\r\n",
+            [1, 1, 1],
+        ),
+        ("HTTP/1.1 507 Full\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n", [4, 1, 1]),
+    ] {
+        let answer = Some(answer);
+        let [old, call, middleware] = [peer(answer).await, peer(answer).await, peer(answer).await];
+        put(theirs(), old.0, "words".into()).await.unwrap();
+        called(&Method::PUT, call.0, None).await;
+        put(RetryMiddleware::new(POLICY), middleware.0, "words".into()).await.unwrap();
+        let requests = [old, call, middleware].map(|(_, requests)| requests.load(SeqCst));
+        assert_eq!(requests, sent, "{answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_is_a_stream_is_sent_again_by_the_call_only() {
     let [old, call, middleware] = [peer(BUSY).await, peer(BUSY).await, peer(BUSY).await];
@@ -191,4 +210,64 @@ async fn a_policy_of_the_program_is_custom_with_a_number_of_attempts() {
     assert_eq!([old, new].map(|(_, requests)| requests.load(SeqCst)), [4, 4]);
     let delays: Vec<_> = policy.backoff().schedule().take(3).collect();
     assert_eq!(delays, [0, 1, 2].map(|past| wait(past + 1)));
+}
+
+/// The strategy of the program: a replica that lags does not find an entry, or a 201 means "not yet".
+struct Lagging;
+
+impl RetryableStrategy for Lagging {
+    fn handle(&self, end: &reqwest_middleware::Result<reqwest::Response>) -> Option<Retryable> {
+        match end {
+            Ok(answer) if [201, 404].contains(&answer.status().as_u16()) => {
+                Some(Retryable::Transient)
+            }
+            Ok(answer) => default_on_request_success(answer),
+            Err(error) => default_on_request_failure(error),
+        }
+    }
+}
+
+fn lagging(answer: &reqwest::Response) -> Option<Verdict> {
+    [201, 404].contains(&answer.status().as_u16()).then(Verdict::transient)
+}
+
+/// The function of the first form.
+fn mine(failure: &Failure) -> Option<Verdict> {
+    (failure.status()? == 404).then(Verdict::transient)
+}
+
+/// The error of the client with middlewares as that of the first form.
+fn failure(error: reqwest_middleware::Error) -> Failure {
+    match error {
+        reqwest_middleware::Error::Reqwest(error) => error.into(),
+        reqwest_middleware::Error::Middleware(error) => Failure::unanswered(error),
+    }
+}
+
+#[tokio::test]
+async fn a_strategy_of_the_program_is_a_function_that_judges() {
+    let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
+    let backoff = backoff.build_with_max_retries(3);
+    // A 201 is a good answer in the first form, because a `Failure` has none.
+    for (answer, status, first, sent) in [
+        ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", 201, Ok(()), [4, 4, 1]),
+        ("HTTP/1.1 404 None\r\ncontent-length: 0\r\n\r\n", 404, Err(Some(404)), [4, 4, 4]),
+        ("HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", 400, Err(Some(400)), [1, 1, 1]),
+        (BUSY.unwrap(), 503, Err(Some(503)), [4, 4, 4]),
+    ] {
+        let answer = Some(answer);
+        let [old, kept, call] = [peer(answer).await, peer(answer).await, peer(answer).await];
+        let theirs = RetryTransientMiddleware::new_with_policy_and_strategy(backoff, Lagging);
+        assert_eq!(put(theirs, old.0, "words".into()).await, Some(status));
+        let ours = RetryMiddleware::new(POLICY).judging(lagging);
+        assert_eq!(put(ours, kept.0, "words".into()).await, Some(status));
+        let http = ClientBuilder::new(client(None)).build();
+        let url = format!("http://{}/", call.0);
+        let send = async |_| error_for_status(http.put(&url).send().await.map_err(failure)?).await;
+        let policy = POLICY.with_classifier((mine, Classifier::idempotent()));
+        let end = retry(send, policy, Never).await.map(drop);
+        let end = end.map_err(|gave_up| gave_up.last()?.status().map(|status| status.as_u16()));
+        assert_eq!(end, first);
+        assert_eq!([old, kept, call].map(|(_, requests)| requests.load(SeqCst)), sent, "{status}");
+    }
 }
