@@ -23,7 +23,10 @@ struct Restarting;
 impl Weather for Restarting {
     async fn get(&self, request: Request<City>) -> Result<Response<Report>, Status> {
         assert!(request.metadata().contains_key("grpc-timeout"));
-        if READS.fetch_add(1, SeqCst) == 0 {
+        let before = request.metadata().get("grpc-previous-rpc-attempts");
+        let reads = READS.fetch_add(1, SeqCst);
+        assert_eq!(before.map_or("", |before| before.to_str().unwrap()), ["", "1"][reads as usize]);
+        if reads == 0 {
             return Err(Status::unavailable("the server restarts"));
         }
         let text = format!("{}: 18 °C", request.into_inner().name);
