@@ -1,5 +1,7 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
+#[cfg(feature = "tonic-0_14")]
+mod request;
 mod retry_info;
 #[cfg(feature = "tonic-0_14")]
 mod status;
@@ -12,6 +14,8 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
+#[cfg(feature = "tonic-0_14")]
+pub use request::prepare;
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
 pub use status::{status, to_status};

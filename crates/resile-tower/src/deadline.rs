@@ -29,6 +29,8 @@ mod serving;
 
 pub use current::Deadline;
 pub(crate) use current::least;
+#[cfg(feature = "http")]
+pub(crate) use fields::is_grpc;
 #[cfg(feature = "grpc")]
 pub(crate) use fields::take_limit;
 #[cfg(feature = "http")]

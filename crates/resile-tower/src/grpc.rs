@@ -63,11 +63,13 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 /// of an attempt that was cut.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
-/// has a default, and the extensions of a request replace it. They may have an [`Idempotency`], or a
-/// classifier: that of `resile-clients` or that of [`resile::http`](Classifier).
+/// has a default and a [list](RetryLayer::with_idempotent) of methods, and the extensions of a request
+/// replace both. They may have an [`Idempotency`], or a classifier: that of `resile-clients` or that of [`resile::http`](Classifier).
 #[derive(Clone, Copy, Debug)]
 pub struct Grpc {
     idempotency: Idempotency,
+    /// The paths of methods that may be executed twice.
+    twice: &'static [&'static str],
 }
 
 /// The rule of [`Grpc`] for one request.
@@ -117,7 +119,18 @@ impl RetryLayer<Grpc> {
     /// ```
     #[track_caller]
     pub fn grpc<C: NoClassifier>(policy: RetryPolicy<C>, idempotency: Idempotency) -> Self {
-        Self::of(policy, Grpc { idempotency })
+        Self::of(policy, Grpc { idempotency, twice: &[] })
+    }
+}
+
+impl<R, X, K> RetryLayer<Grpc, R, X, K> {
+    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. A second call
+    /// replaces the first one.
+    ///
+    /// The extensions of a request count before this list. A path that no request has does nothing.
+    pub fn with_idempotent(mut self, paths: &'static [&'static str]) -> Self {
+        self.judge.twice = paths;
+        self
     }
 }
 
@@ -126,7 +139,7 @@ impl<X: Target> UpstreamLayer<Grpc, X> {
     /// status in the headers of an answer. A call is one attempt, so its idempotency does not matter.
     #[track_caller]
     pub const fn grpc(target: X) -> Self {
-        Self::of(target, Grpc { idempotency: Idempotency::NotIdempotent })
+        Self::of(target, Grpc { idempotency: Idempotency::NotIdempotent, twice: &[] })
     }
 }
 
@@ -134,9 +147,11 @@ impl<B> SealedJudge<Request<B>> for Grpc {
     type Rule = GrpcRule;
 
     fn rule(&self, request: &Request<B>) -> GrpcRule {
+        let is_listed = || self.twice.contains(&request.uri().path());
         let classifier = match (classifier_set(request.extensions()), self.idempotency) {
             (Some(set), _) => set,
             (None, Idempotency::Idempotent) => Classifier::idempotent(),
+            (None, Idempotency::NotIdempotent) if is_listed() => Classifier::idempotent(),
             (None, Idempotency::NotIdempotent) => Classifier::non_idempotent(),
         };
         GrpcRule { classifier, place: Place::path(request.uri()) }

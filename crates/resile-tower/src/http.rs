@@ -5,6 +5,7 @@ pub(crate) mod judge;
 mod kept;
 mod layer;
 pub(crate) mod place;
+mod previous;
 mod shared;
 
 pub use body::{BodyError, KeptBody};

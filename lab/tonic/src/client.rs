@@ -2,7 +2,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use resile_tower::resile::{Breaker, Budget, GaveUp, RetryPolicy, Upstream};
-use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
+use resile_tower::resile_clients::Idempotency::NotIdempotent;
 use resile_tower::tonic_0_14::{RetryChannel, gave_up};
 use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
@@ -20,11 +20,14 @@ const POLICY: RetryPolicy = RetryPolicy::new()
     .with_attempt_timeout(Duration::from_secs(1))
     .with_total_timeout(Duration::from_secs(5));
 
+/// The methods that may be executed twice.
+const READS: &[&str] = &["/weather.Weather/Get"];
+
 /// A client with retries. Clone it for each task, or keep it in a struct.
 fn client(url: String) -> Result<WeatherClient<RetryChannel<Channel>>, Box<dyn Error>> {
     let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
-    let channel = RetryChannel::new(endpoint.connect_lazy(), POLICY, NotIdempotent).on(&WEATHER);
-    Ok(WeatherClient::new(channel))
+    let channel = RetryChannel::new(endpoint.connect_lazy(), POLICY, NotIdempotent);
+    Ok(WeatherClient::new(channel.with_idempotent(READS).on(&WEATHER)))
 }
 
 #[tokio::main]
@@ -33,9 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).unwrap_or("http://127.0.0.1:50051".to_owned());
     let mut client = client(url)?;
 
-    // A read may be executed twice.
-    let mut read = Request::new(City { name: "Paris".to_owned() });
-    read.extensions_mut().insert(Idempotent);
+    let read = Request::new(City { name: "Paris".to_owned() });
     println!("{}", client.get(read).await?.into_inner().text);
 
     // An order is sent again only if it surely was not executed.

@@ -20,7 +20,7 @@ use resile_clients::resile::{
     Upstream, Verdict, retry,
 };
 use tonic::metadata::MetadataMap;
-use tonic::{Code, ConnectError, Status, TimeoutExpired};
+use tonic::{Code, ConnectError, Request, Status, TimeoutExpired};
 
 use super::rows::{Says, rows, says};
 
@@ -614,4 +614,41 @@ async fn a_stated_place_is_before_the_words_of_a_status() {
     let placed = format!("/shop.Shop/Order: {}", Status::unavailable("down"));
     assert!(last.starts_with(&placed), "{words}"); // older versions of `tonic` have other words
     assert_eq!(last.matches("/shop.Shop/Order").count(), 1, "{words}");
+}
+
+/// What a server reads of an attempt: the timeout, and the number of attempts before it.
+fn told(attempt: Attempt) -> (Option<String>, Option<String>) {
+    let mut request = Request::new(());
+    grpc::prepare(&mut request, attempt);
+    let text = |name| Some(request.metadata().get(name)?.to_str().unwrap().to_owned());
+    (text("grpc-timeout"), text("grpc-previous-rpc-attempts"))
+}
+
+/// `tonic` ends a call at the time of the header, so that time is after the end of the attempt.
+#[test]
+fn a_request_tells_when_its_attempt_ends_and_which_one_it_is() {
+    let second = Attempt::new(1).with_remaining(Some(Duration::from_secs(1)));
+    assert_eq!(told(second), (Some("1050000u".to_owned()), None));
+    for number in [2, 3, u32::MAX] {
+        let before = (number - 1).to_string();
+        assert_eq!(told(Attempt::new(number)), (None, Some(before)));
+    }
+    let over = Attempt::new(1).with_remaining(Some(Duration::ZERO));
+    assert_eq!(told(over), (Some("50000000n".to_owned()), None));
+    let endless = Attempt::new(1).with_remaining(Some(Duration::MAX));
+    assert!(told(endless).0.is_some_and(|timeout| timeout.len() <= 9));
+}
+
+/// The shorter one of the two timeouts counts.
+#[tokio::test]
+async fn a_prepared_request_has_the_time_of_its_attempt() {
+    for (attempt, total) in [(1, 5), (5, 1)] {
+        let policy = RetryPolicy::none()
+            .with_attempt_timeout(Duration::from_secs(attempt))
+            .with_total_timeout(Duration::from_secs(total))
+            .with_classifier(Classifier::idempotent());
+        let store = Upstream::new("store").with_timer(ManualTimer::new());
+        let call = retry(async |attempt| Ok::<_, Status>(told(attempt)), policy, Never);
+        assert_eq!(call.on(&store).await.unwrap(), (Some("1050000u".to_owned()), None));
+    }
 }

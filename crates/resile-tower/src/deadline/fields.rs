@@ -12,7 +12,8 @@ pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeou
 /// headers.
 pub(super) const EXPECTED: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
-/// The time that a client of gRPC waits longer than the attempt, so that both do not race.
+/// The time that a client of gRPC waits longer than the attempt, so that both do not race. It is that of
+/// `grpc::prepare` of `resile-clients`.
 pub(super) const MARGIN: Duration = Duration::from_millis(50);
 
 /// Reads the time that the caller waits. The shorter one of both forms counts, and an unreadable one is
@@ -48,7 +49,7 @@ pub(crate) fn take_limit(headers: &mut HeaderMap) -> Option<Duration> {
 }
 
 /// Returns whether a request or an answer is one of gRPC.
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
 }

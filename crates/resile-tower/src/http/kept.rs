@@ -6,8 +6,8 @@ use http::request::Parts;
 use http_body::Body;
 use resile::Attempt;
 
-use super::KeptBody;
 use super::shared::{Keeps, Shared};
+use super::{KeptBody, previous};
 use crate::BoxError;
 use crate::replay::{Check, Copies, SealedReplay};
 
@@ -53,9 +53,11 @@ impl<B> Copies for Keeping<B> {
     type Request = Request<KeptBody<B>>;
     type Check = Shared<B>;
 
-    fn next(&mut self, _: Attempt) -> Option<Self::Request> {
+    fn next(&mut self, attempt: Attempt) -> Option<Self::Request> {
         let reader = self.shared.begin()?;
-        Some(Request::from_parts(self.head.clone(), KeptBody::new(self.shared.clone(), reader)))
+        let mut head = self.head.clone();
+        previous::write(&mut head.headers, attempt);
+        Some(Request::from_parts(head, KeptBody::new(self.shared.clone(), reader)))
     }
 
     fn check(&self) -> Shared<B> {

@@ -52,6 +52,9 @@ impl<J, R, X, K> RetryLayer<J, R, X, K> {
     /// A call that ends while its body is still sent, as that of a stream in both directions, keeps
     /// nothing from then on.
     ///
+    /// A retry of gRPC says how many attempts were made before it, in `grpc-previous-rpc-attempts`, with
+    /// those that a client above this layer has told.
+    ///
     /// # Examples
     ///
     /// ```

@@ -69,7 +69,7 @@ use crate::replay::{By, Cloned};
 #[must_use = "a layer does nothing until it is around a service"]
 pub struct RetryLayer<J, R = Cloned, X = &'static str, K = Never> {
     pub(super) policy: RetryPolicy<Always>,
-    pub(super) judge: J,
+    pub(crate) judge: J,
     pub(super) replay: R,
     pub(super) target: X,
     pub(super) token: K,

@@ -33,14 +33,15 @@ use crate::{BoxError, Failed, RetryLayer};
 /// |---|---|---|
 /// | upstream | none: the log prints the name `service` | [`on`](Self::on) shares the parts of one |
 /// | body | 65,536 bytes are kept | nearly all requests are shorter. [`keeping`](Self::keeping) sets the limit |
+/// | methods | those of `idempotency` alone | [`with_idempotent`](Self::with_idempotent) lists the reads of a service |
 /// | token | none | [`with_token`](Self::with_token) takes that of a shutdown |
 ///
 /// # Requests
 ///
-/// A request may be executed twice if its extensions say so, as for [`Grpc`]. Its `set_timeout` limits each
-/// attempt, unless the attempt timeout of the policy is shorter. The attempt is cut at that time and the
-/// server is told 50 ms more, because a channel ends a call at the time of the header too, and as
-/// `CANCELLED`. To limit one whole call, use
+/// A request may be executed twice if its method is [listed](Self::with_idempotent) or its extensions say
+/// so, as for [`Grpc`]. Its `set_timeout` limits each attempt, unless the attempt timeout of the policy is
+/// shorter. The attempt is cut at that time and the server is told 50 ms more, because a channel ends a call
+/// at the time of the header too, and as `CANCELLED`. To limit one whole call, use
 /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
 ///
 /// # Errors
@@ -117,6 +118,12 @@ impl<S, X, K> RetryChannel<S, X, K> {
     /// of its call says so: see [`RetryLayer::keeping`].
     pub fn keeping(self, limit: usize) -> Self {
         Self { retry: self.retry.with_layer(|layer| layer.keeping(limit)) }
+    }
+
+    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The extensions
+    /// of a request count before this list: see [`RetryLayer::with_idempotent`].
+    pub fn with_idempotent(self, paths: &'static [&'static str]) -> Self {
+        Self { retry: self.retry.with_layer(|layer| layer.with_idempotent(paths)) }
     }
 
     /// Sets the token that cancels all calls, such as that of a shutdown.

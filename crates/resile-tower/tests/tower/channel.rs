@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use resile_tower::resile::{Breaker, RetryPolicy, StopReason, Upstream};
+use resile_tower::resile::{Attempt, Breaker, RetryPolicy, StopReason, Upstream};
 use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
+use resile_tower::resile_clients::grpc;
 use resile_tower::tonic_0_14::{RetryChannel, gave_up};
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -138,4 +139,48 @@ fn the_channel_has_a_name_and_goes_to_other_threads() {
     is_taken(&app.shared);
     is_sent(&app.named.call(request("Oslo")));
     assert!(format!("{:?}", app.named).contains("Hangs"));
+}
+
+/// A retry says how many attempts were made before it (gRPC A6): those of this channel, and those that a
+/// client above it has told.
+#[tokio::test(start_paused = true)]
+async fn a_retry_tells_the_attempts_before_it() {
+    let got = async |kind: &'static str, above: Option<u32>| {
+        let got = &Mutex::new(Vec::new());
+        let down = service_fn(move |request: Request<Body>| async move {
+            let told = request.headers().get("grpc-previous-rpc-attempts");
+            got.lock().unwrap().push(told.map(|told| told.to_str().unwrap().to_owned()));
+            let answer = Response::builder().header("grpc-status", "14").body(Body::empty());
+            Ok::<_, Infallible>(answer.unwrap())
+        });
+        let mut request = request("Paris");
+        request.headers_mut().insert("content-type", kind.parse().unwrap());
+        if let Some(above) = above {
+            request.headers_mut().insert("grpc-previous-rpc-attempts", above.into());
+        }
+        let channel = RetryChannel::new(down, AT_ONCE.with_attempts(3), Idempotent);
+        assert!(channel.oneshot(request).await.is_err());
+        got.lock().unwrap().iter().map(|told| told.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!(got("application/grpc", None).await, ["", "1", "2"]);
+    assert_eq!(got("application/grpc+proto", Some(2)).await, ["2", "3", "4"]);
+    let most = u32::MAX.to_string();
+    assert_eq!(got("application/grpc", Some(u32::MAX)).await, vec![most; 3]);
+    assert_eq!(got("application/json", None).await, [""; 3]);
+}
+
+/// Both ways to retry tell the server the same of an attempt.
+#[tokio::test(start_paused = true)]
+async fn a_channel_tells_what_a_prepared_request_tells() {
+    let left = Duration::from_secs(2);
+    let got = &Mutex::new(Vec::new());
+    let policy = AT_ONCE.with_total_timeout(left);
+    let read = RetryChannel::new(restarting!(got), policy, Idempotent);
+    assert!(read.oneshot(request("Paris")).await.is_ok());
+    let layer = got.lock().unwrap()[1].0.clone().unwrap();
+
+    let mut prepared = tonic::Request::new(());
+    grpc::prepare(&mut prepared, Attempt::new(2).with_remaining(Some(left)));
+    let around = prepared.metadata().get("grpc-timeout").unwrap().to_str().unwrap();
+    assert_eq!((around, &*layer), ("2050000u", "2050m"));
 }

@@ -220,3 +220,29 @@ async fn an_extension_replaces_the_idempotency_of_the_layer() {
     order.extensions_mut().insert(resile_clients::Classifier::non_idempotent());
     assert_eq!(asked(Idempotent, headers, order).await.0, 1);
 }
+
+/// The settings of the layer name methods that may be executed twice, and a request still says it better.
+#[tokio::test(start_paused = true)]
+async fn a_listed_method_may_be_executed_twice() {
+    const LISTED: &[&str] = &["/weather.Weather/List", "/weather.Weather/Get"];
+    let asked = async |request: Request<String>, twice| {
+        let calls = &AtomicU32::new(0);
+        let down = service_fn(move |_: Request<String>| async move {
+            calls.fetch_add(1, Relaxed);
+            let answer = Response::builder().header("grpc-status", "14").body(()).unwrap();
+            Ok::<_, Infallible>(answer)
+        });
+        let layer = RetryLayer::grpc(AT_ONCE, NotIdempotent).with_idempotent(twice);
+        layer.layer(down).oneshot(request).await.unwrap();
+        calls.load(Relaxed)
+    };
+    let to = |uri: &str| Request::post(uri).body(String::new()).unwrap();
+    assert_eq!(asked(request(), LISTED).await, AT_ONCE.attempts());
+    assert_eq!(asked(to("http://weather/weather.Weather/Get"), LISTED).await, AT_ONCE.attempts());
+    assert_eq!(asked(request(), &[]).await, 1);
+    assert_eq!(asked(to("/weather.Weather/Order"), LISTED).await, 1);
+    assert_eq!(asked(to("/weather.Weather/Get/"), LISTED).await, 1);
+    let mut order = request();
+    order.extensions_mut().insert(NotIdempotent);
+    assert_eq!(asked(order, LISTED).await, 1);
+}

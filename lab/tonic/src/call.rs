@@ -1,0 +1,81 @@
+use std::error::Error;
+use std::time::Duration;
+
+use resile::{Attempt, Breaker, Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
+use resile_clients::{Classifier, grpc};
+use store::store_client::StoreClient;
+use store::{Order, Receipt, StockReply, StockRequest};
+use tonic::transport::{self, Channel, Endpoint};
+use tonic::{Request, Status};
+
+mod store {
+    tonic::include_proto!("store");
+}
+
+static STORE: Upstream =
+    Upstream::new("store").with_budget(Budget::new()).with_breaker(Breaker::new());
+
+const POLICY: RetryPolicy = RetryPolicy::new()
+    .with_attempt_timeout(Duration::from_secs(1))
+    .with_total_timeout(Duration::from_secs(5));
+
+/// A client whose calls retry. Clone it for each task, or keep it in a struct.
+#[derive(Clone)]
+struct Store(StoreClient<Channel>);
+
+impl Store {
+    /// Makes the channel, once for all calls. A connection ends sooner than an attempt.
+    fn new(url: String) -> Result<Self, transport::Error> {
+        let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
+        Ok(Self(StoreClient::new(endpoint.connect_lazy())))
+    }
+
+    /// A read, so it may be executed twice.
+    async fn stock(&self, item: &str) -> Result<StockReply, GaveUp<Status>> {
+        let reads = Classifier::idempotent().with_place("/store.Store/Stock");
+        let call = async |attempt| {
+            let message = StockRequest { item: item.to_owned() };
+            Ok(self.0.clone().stock(request(message, attempt)).await?.into_inner())
+        };
+        retry(call, POLICY.with_classifier(reads), Never).on(&STORE).await
+    }
+
+    /// An order. It is sent again only if it surely was not executed.
+    async fn buy(&self, item: &str) -> Result<Receipt, GaveUp<Status>> {
+        let orders = Classifier::non_idempotent().with_place("/store.Store/Buy");
+        let call = async |attempt| {
+            let message = Order { item: item.to_owned() };
+            Ok(self.0.clone().buy(request(message, attempt)).await?.into_inner())
+        };
+        retry(call, POLICY.with_classifier(orders), Never).on(&STORE).await
+    }
+}
+
+/// Makes the request of one attempt. Its metadata tell the server when the attempt ends.
+fn request<T>(message: T, attempt: Attempt) -> Request<T> {
+    let mut request = Request::new(message);
+    grpc::prepare(&mut request, attempt);
+    request
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().init();
+    let url = std::env::args().nth(1).unwrap_or("http://127.0.0.1:50051".to_owned());
+    let store = Store::new(url)?;
+
+    match store.stock("pen").await {
+        Ok(stock) => println!("{} pens", stock.count),
+        Err(end) => println!("{end:#}"),
+    }
+    match store.buy("pen").await {
+        Ok(receipt) => println!("receipt {}", receipt.number),
+        Err(end) => {
+            println!("{end:#}");
+            if end.is_in_doubt() {
+                println!("ask the server whether it has the order");
+            }
+        }
+    }
+    Ok(())
+}
