@@ -281,8 +281,8 @@ impl<E> GaveUp<E> {
     ///
     /// It is what a caller needs for the answer "failed, nothing was done". It is true if the call ended
     /// before its first attempt, and if of each attempt one of these is known:
-    /// * It failed with a verdict that says that the request [was not sent](Verdict::not_sent): a refused
-    ///   connection, or a statement that the server has undone.
+    /// * It failed with a verdict that says that the request [was not sent](Verdict::not_sent), such as that
+    ///   of a refused connection.
     /// * A limit or the token cut it in [`before_sending`](crate::ResilienceExt::before_sending).
     ///
     /// Otherwise it is false, also for a call that is not [in doubt](Self::is_in_doubt) because the same

@@ -64,11 +64,12 @@ pub fn error(error: &Error, idempotency: Idempotency) -> Option<Verdict> {
             Some(verdict) => return Some(verdict),
             None => never(Unknown),
         },
-        Error::PoolTimedOut => always(Unknown),
+        Error::PoolTimedOut => return Some(always(Unknown).verdict(idempotency).not_sent()),
         Error::WorkerCrashed | Error::Protocol(_) => never(Failing),
-        // The program is at fault, and the database was not asked.
-        Error::PoolClosed
-        | Error::Configuration(_)
+        // The database was not asked.
+        Error::PoolClosed => return Some(never(Unknown).verdict(idempotency).not_sent()),
+        // The program is at fault.
+        Error::Configuration(_)
         | Error::InvalidArgument(_)
         | Error::Encode(_)
         | Error::AnyDriverError(_)

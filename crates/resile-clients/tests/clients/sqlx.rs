@@ -166,6 +166,17 @@ fn each_variant_has_a_verdict() {
     }
 }
 
+/// Nothing is sent without a connection.
+#[test]
+fn a_pool_without_a_connection_sends_nothing() {
+    for (error, is_not_sent) in
+        [(Error::PoolTimedOut, true), (Error::PoolClosed, true), (Error::WorkerCrashed, false)]
+    {
+        let verdict = Classifier::idempotent().verdict(&error).unwrap();
+        assert_eq!(verdict.is_not_sent(), is_not_sent, "{error:?}");
+    }
+}
+
 enum CallError {
     Sql(Error),
     NoToken,

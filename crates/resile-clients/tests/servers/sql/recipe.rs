@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Health, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Health, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
 use resile_clients::Classifier;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
@@ -57,7 +57,7 @@ pub(crate) async fn transfer(
 
 /// Makes the whole transaction. If it is dropped, it is rolled back.
 async fn attempt(bank: &PgPool, transfer: &Transfer<'_>) -> sqlx::Result<()> {
-    let mut transaction = bank.begin().await?;
+    let mut transaction = bank.begin().before_sending().await?;
     // This waits for an earlier attempt whose `COMMIT` is still running.
     let insert = "INSERT INTO transfer (id) VALUES ($1) ON CONFLICT DO NOTHING";
     let query = sqlx::query(insert).bind(transfer.id);

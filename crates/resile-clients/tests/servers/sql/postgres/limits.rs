@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use resile::{Never, ResilienceExt, RetryPolicy, StopReason, retry};
+use resile_clients::Classifier;
 use server::Server;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::net::TcpListener;
@@ -56,6 +58,32 @@ async fn a_server_that_is_not_there() {
         let options = options(&server).port(silent.local_addr().unwrap().port());
         let failure = pool(options).acquire().await.unwrap_err();
         Failure::from(failure).check(NO_CONNECTION, false);
+    })
+    .await;
+}
+
+/// A call that has waited in vain for a connection has done nothing, whether the pool or the total timeout
+/// ends its last wait.
+#[tokio::test]
+async fn a_call_without_a_connection_has_no_effect() {
+    within(async {
+        let server = shared();
+        let bank = pool(options(&server));
+        let held = bank.acquire().await.unwrap();
+        let policy = RetryPolicy::contention().with_classifier(Classifier::idempotent());
+        for (policy, reason) in [
+            (policy.with_attempts(2), StopReason::Attempts),
+            (policy.with_total_timeout(Duration::from_millis(50)), StopReason::Deadline),
+        ] {
+            let begin = async |_| bank.begin().before_sending().await.map(drop);
+            let gave_up = retry(begin, policy, Never).await.unwrap_err();
+            assert_eq!((gave_up.reason(), gave_up.is_without_effect()), (reason, true));
+        }
+        drop(held);
+        let add = "INSERT INTO nowhere (n) VALUES (1)";
+        let insert = |_| sqlx::query(add).execute(&bank);
+        let gave_up = retry(insert, policy, Never).await.unwrap_err();
+        assert!(!gave_up.is_without_effect(), "the server was asked: {gave_up:?}");
     })
     .await;
 }
