@@ -15,6 +15,10 @@
 //! | `TimeLeftLayer` | client, below these | writes what is left into a header |
 //!
 //! So no service works for a caller that has stopped waiting.
+//!
+//! A caller in a hurry does not harm the others: an attempt that this deadline cuts counts at the breaker
+//! only if it had at least half of the time that the policy allows an attempt. A `resile::retry` around a call
+//! does not see the deadline. Give it `RetryPolicy::shortened_to` with what is [left](Deadline::left).
 
 mod current;
 #[cfg(feature = "http")]

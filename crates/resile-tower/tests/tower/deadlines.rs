@@ -1,13 +1,14 @@
 //! Deadlines that arrive in a header, hold, and leave in one.
 
 use std::convert::Infallible;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Request, Response};
 use resile_tower::deadline::{Deadline, DeadlineLayer, TimeLeftLayer};
+use resile_tower::resile::breaker::State;
 use resile_tower::resile::classify::Always;
-use resile_tower::resile::{Backoff, Bulkhead, Jitter, RetryPolicy, StopReason, Upstream};
+use resile_tower::resile::{Backoff, Breaker, Bulkhead, Jitter, RetryPolicy, StopReason, Upstream};
 use resile_tower::{RetryLayer, UpstreamLayer};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -185,6 +186,41 @@ async fn the_current_deadline_ends_a_call() {
         let gave_up = call.await.expect("a deadline").unwrap_err();
         assert_eq!((gave_up.reason(), began.elapsed()), (StopReason::Deadline, SECOND * 3));
         assert_eq!(script.seen().alive, 0);
+    }
+}
+
+/// Callers with little time left say nothing about the service, so they do not open its breaker for all.
+#[tokio::test(start_paused = true)]
+async fn a_caller_in_a_hurry_does_not_open_the_breaker() {
+    for (left, is_open) in [(SECOND / 50, false), (SECOND * 3 / 4, true)] {
+        for is_retry in [true, false] {
+            let breaker = Breaker::new().with_consecutive(10);
+            let store = Arc::new(Upstream::new("store").with_breaker(breaker));
+            for _ in 0..10 {
+                let script = Script::new(&[Step::Hang]);
+                let store = Arc::clone(&store);
+                let call = async {
+                    if is_retry {
+                        let policy = RetryPolicy::new()
+                            .with_total_timeout(SECOND * 5)
+                            .with_attempt_timeout(SECOND);
+                        RetryLayer::new(policy).on(store).layer(script.watch()).oneshot(7).await
+                    } else {
+                        UpstreamLayer::new(store, Always)
+                            .with_total_timeout(SECOND * 5)
+                            .with_attempt_timeout(SECOND)
+                            .layer(script.watch())
+                            .oneshot(7)
+                            .await
+                    }
+                };
+                let gave_up = Deadline::after(left).scope(call).await.unwrap_err();
+                assert_eq!(gave_up.reason(), StopReason::Deadline);
+                assert_eq!(gave_up.elapsed(), left);
+            }
+            let state = store.breaker().unwrap().state();
+            assert_eq!(state == State::Open, is_open, "{left:?} {is_retry} {state:?}");
+        }
     }
 }
 
