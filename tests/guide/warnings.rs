@@ -33,7 +33,7 @@ pub(crate) fn all() -> Vec<String> {
             .build()
             .unwrap();
         runtime.block_on(async {
-            ends_of_calls().await;
+            Box::pin(ends_of_calls()).await;
             Box::pin(parts()).await;
             limits().await;
         });
