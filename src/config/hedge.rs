@@ -11,18 +11,18 @@ settings! {
     /// Reads `delay`, `learned_delay` (true or false), `hedges`, `total_timeout` and
     /// `attempt_timeout`. A missing setting keeps its value from [`HedgePolicy::new`]. An
     /// `attempt_timeout` above the `total_timeout` is an error, and so is a `delay` that is not
-    /// below both. The `attempt_timeout` is above 0.
+    /// below both. Both timeouts are above 0.
     HedgePolicy, "a hedge policy", HedgePolicy::new(), {
         "delay": DurationVisitor::required
             => |policy, delay| policy.with_delay(delay.unwrap_or_default()),
         "learned_delay": FlagVisitor
             => |policy, learned| if learned { policy.with_learned_delay() } else { policy },
         "hedges": IntegerVisitor::from_0 => |policy, hedges| policy.with_hedges(hedges),
-        "total_timeout": DurationVisitor::optional => |policy, limit| match limit {
+        "total_timeout": DurationVisitor::timeout => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::attempt
+        "attempt_timeout": DurationVisitor::timeout
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy,
@@ -34,14 +34,14 @@ settings! {
     }
 
     /// Reads `total_timeout` and `attempt_timeout`. A missing setting keeps its value from
-    /// [`FallbackPolicy::new`]. An `attempt_timeout` of 0 or above the `total_timeout` is an
-    /// error.
+    /// [`FallbackPolicy::new`]. A timeout of 0 is an error, and so is an `attempt_timeout` above the
+    /// `total_timeout`.
     FallbackPolicy, "a fallback policy", FallbackPolicy::new(), {
-        "total_timeout": DurationVisitor::optional => |policy, limit| match limit {
+        "total_timeout": DurationVisitor::timeout => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::attempt
+        "attempt_timeout": DurationVisitor::timeout
             => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy,

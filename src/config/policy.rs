@@ -16,11 +16,11 @@ settings! {
     /// [Configuration](#configuration).
     RetryPolicy<Always>, "a retry policy", RetryPolicy::new(), {
         "attempts": IntegerVisitor::attempts => |policy, attempts| policy.with_attempts(attempts),
-        "total_timeout": DurationVisitor::optional => |policy, limit| match limit {
+        "total_timeout": DurationVisitor::timeout => |policy, limit| match limit {
             Some(limit) => policy.with_total_timeout(limit),
             None => policy.without_total_timeout(),
         },
-        "attempt_timeout": DurationVisitor::attempt => |policy, limit| match limit {
+        "attempt_timeout": DurationVisitor::timeout => |policy, limit| match limit {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => policy, // the timeout may still be learned
         },

@@ -62,9 +62,9 @@ impl<'a> DurationVisitor<'a> {
         Self { at: Some(at), optional: true, zero: true }
     }
 
-    /// Creates a visitor for the limit of an attempt, as [`optional`](Self::optional) but above 0. With 0
-    /// an attempt would have one poll.
-    pub(super) const fn attempt(at: Place<'a>) -> Self {
+    /// Creates a visitor for the limit of an attempt or of a call, as [`optional`](Self::optional) but
+    /// above 0. With 0 an attempt would have one poll.
+    pub(super) const fn timeout(at: Place<'a>) -> Self {
         Self { at: Some(at), optional: true, zero: false }
     }
 

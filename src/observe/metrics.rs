@@ -6,7 +6,7 @@ use ::metrics::{
     histogram,
 };
 
-use super::{CallKind, Event, EventKind, HeldBy, Observe};
+use super::{CallKind, Event, EventKind, HeldBy, Observe, series};
 use crate::breaker::{State, Transition};
 #[cfg(feature = "fleet")]
 use crate::fleet;
@@ -54,7 +54,10 @@ use crate::verdict::{Cut, Health};
 /// | `resile_quota_refused_total` | counter | | attempts that the caller's own limit refused |
 ///
 /// The gauges show the parts of the upstream. Each event sets them, so they exist from the first
-/// event on. Configure buckets for the histograms in the exporter, because the Prometheus exporter
+/// event on. The counters whose labels are known exist with 0 from the first call on, because a rate cannot
+/// see the first count of a new series: retries, nested calls and the most common outcomes of attempts and
+/// calls, and the counters of a breaker, a bulkhead, a quota and a fleet if the upstream has them, and those
+/// of hedges if that call is a hedge. Configure buckets for the histograms in the exporter, because the Prometheus exporter
 /// turns histograms without buckets into summaries.
 ///
 /// # Calls within calls
@@ -88,6 +91,7 @@ impl Observe for Metrics {
         }
         let Some(name) = event.upstream else { return };
         let name = SharedString::from(name.to_owned());
+        series::register(event, &name);
         publish(event, &name);
         gauges(event, &name);
     }

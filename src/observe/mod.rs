@@ -14,6 +14,8 @@ mod observe;
 mod one_line;
 mod placed;
 mod sentence;
+#[cfg(feature = "metrics")]
+mod series;
 mod too_long;
 mod urls;
 mod words;

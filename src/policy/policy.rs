@@ -84,8 +84,7 @@ use std::time::Duration;
 ///
 /// * Durations are text in hours and smaller units: `"1.5s"`, `"500ms"`, `"2m 30s"`.
 /// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
-///   limit. An `attempt_timeout` of 0 is an error, because every attempt would be cut after its first
-///   poll.
+///   limit. A timeout of 0 is an error, because an attempt would be cut after its first poll.
 /// * `learned_attempt_timeout` is true or false.
 /// * `throttled_backoff` is a backoff like `backoff`.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves

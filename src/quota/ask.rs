@@ -227,9 +227,9 @@ impl Quota {
     #[cold]
     fn too_large(&self, amounts: &Amounts) -> Option<TooLarge> {
         Dimension::ALL.into_iter().zip(amounts).find_map(|(dimension, cost)| {
-            let limit = self.burst(dimension);
-            let is_limited = self.buckets[dimension.index()].is_some();
-            (is_limited && *cost > limit).then_some(TooLarge { dimension, cost: *cost, limit })
+            let rate = self.buckets[dimension.index()].as_ref()?.rate();
+            let (limit, has_no_rate) = (rate.burst(), rate.count() == 0);
+            (*cost > limit).then_some(TooLarge { dimension, cost: *cost, limit, has_no_rate })
         })
     }
 

@@ -96,20 +96,26 @@ fn policies_are_read() {
     );
 }
 
-/// With a limit of zero each attempt would be cut after its first poll.
+/// With a limit of zero each attempt, or the whole call, would be cut after its first poll.
 #[test]
-fn an_attempt_timeout_of_zero_is_an_error() {
-    let right = "expected `attempt_timeout` to be a duration above 0 in h, m, s, ms, us or ns, \
-                 such as \"1.5s\", \"500ms\" or \"2m 30s\", or \"none\"";
-    for zero in ["0s", "0ms", "0h 0m"] {
-        let text = format!(r#"{{ "attempt_timeout": "{zero}" }}"#);
-        let message = format!("invalid value: string \"{zero}\", {right}");
-        assert_eq!(wrong::<RetryPolicy>(&text), message);
-        assert_eq!(wrong::<HedgePolicy>(&text), message);
-        assert_eq!(wrong::<FallbackPolicy>(&text), message);
+fn a_timeout_of_zero_is_an_error() {
+    for setting in ["attempt_timeout", "total_timeout"] {
+        let right = format!(
+            "expected `{setting}` to be a duration above 0 in h, m, s, ms, us or ns, such as \
+             \"1.5s\", \"500ms\" or \"2m 30s\", or \"none\""
+        );
+        for zero in ["0s", "0ms", "0h 0m"] {
+            let text = format!(r#"{{ "{setting}": "{zero}" }}"#);
+            let message = format!("invalid value: string \"{zero}\", {right}");
+            assert_eq!(wrong::<RetryPolicy>(&text), message);
+            assert_eq!(wrong::<HedgePolicy>(&text), message);
+            assert_eq!(wrong::<FallbackPolicy>(&text), message);
+        }
     }
-    let least = from_str::<RetryPolicy>(r#"{ "attempt_timeout": "1ns" }"#).unwrap();
-    assert_eq!(least.attempt_timeout(), Some(Duration::from_nanos(1)));
+    let least = r#"{ "attempt_timeout": "1ns", "total_timeout": "1ns" }"#;
+    let least = from_str::<RetryPolicy>(least).unwrap();
+    let limits = (least.attempt_timeout(), least.total_timeout());
+    assert_eq!(limits, (Some(Duration::from_nanos(1)), Some(Duration::from_nanos(1))));
 }
 
 #[test]

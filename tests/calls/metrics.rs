@@ -39,8 +39,15 @@ fn recorded<F: Future>(call: F) -> DebuggingRecorder {
     recorder
 }
 
-/// Returns the series as `name{label=value}`. Checks the label `upstream` and leaves it out.
+/// Returns the series as `name{label=value}`, without the counters that have not counted yet.
 fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
+    let mut published = registered(recorder);
+    published.retain(|series, value| !(series.contains("_total") && value == "0"));
+    published
+}
+
+/// Returns all series as `name{label=value}`. Checks the label `upstream` and leaves it out.
+fn registered(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
     let rows = recorder.snapshotter().snapshot().into_vec();
     rows.into_iter()
         .map(|(key, _, _, value)| {
@@ -62,6 +69,58 @@ fn published(recorder: &DebuggingRecorder) -> BTreeMap<String, String> {
 
 fn all<const N: usize>(expected: [(&str, &str); N]) -> BTreeMap<String, String> {
     expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// A rate is a difference, so the first count of a new series would be lost.
+#[test]
+fn known_counters_are_zero_before_they_count() {
+    let quota = Quota::new().with_requests(Rate::per_second(9)).with_tokens(Rate::per_second(9));
+    let weather = published_as("weather")
+        .with_breaker(Breaker::new())
+        .with_bulkhead(Bulkhead::new(2))
+        .with_quota(quota);
+    let counters = |weather: &Upstream| {
+        let recorder = recorded(async {
+            retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never)
+                .on(weather)
+                .await
+                .unwrap();
+        });
+        let mut series = registered(&recorder);
+        series.retain(|name, value| name.contains("_total") && value == "0");
+        series.into_keys().collect::<Vec<_>>()
+    };
+    let bare = [
+        "resile_attempts_total{outcome=failing}",
+        "resile_attempts_total{outcome=throttling}",
+        "resile_attempts_total{outcome=timeout}",
+        "resile_calls_total{health=failing,outcome=attempts}",
+        "resile_calls_total{health=failing,outcome=deadline}",
+        "resile_nested_total{}",
+        "resile_retries_total{}",
+    ];
+    assert_eq!(counters(&published_as("weather")), bare);
+    let mut all: Vec<_> = bare.map(str::to_owned).into();
+    all.extend(
+        ["open", "half_open", "closed", "isolated"]
+            .map(|to| format!("resile_breaker_transitions_total{{to={to}}}")),
+    );
+    all.extend(["bulkhead", "quota"].map(|by| format!("resile_held_total{{by={by}}}")));
+    all.extend(["resile_bulkhead_cuts_total{}", "resile_quota_refused_total{}"].map(str::to_owned));
+    all.extend(
+        ["reserved", "returned", "overdrawn"]
+            .map(|event| format!("resile_quota_tokens_total{{event={event}}}")),
+    );
+    for dimension in ["requests", "tokens"] {
+        all.extend(
+            ["reported", "refused", "accepted"]
+                .map(|by| format!("resile_quota_findings_total{{by={by},dimension={dimension}}}")),
+        );
+    }
+    all.sort();
+    assert_eq!(counters(&weather), all);
+    // Later calls do not pay for it.
+    assert_eq!(counters(&weather), [""; 0]);
 }
 
 #[test]
@@ -438,7 +497,7 @@ fn counted<F: Future>(call: F) -> Vec<String> {
         let label =
             |name| key.labels().find(|label| label.key() == name).map_or("", |label| label.value());
         let series = key.name().trim_start_matches("resile_").trim_end_matches("_total");
-        if let (DebugValue::Counter(count), "calls" | "attempts") = (value, series) {
+        if let (DebugValue::Counter(count @ 1..), "calls" | "attempts") = (value, series) {
             counted.push(format!("{} {series} {} {count}", label("upstream"), label("outcome")));
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn all() -> Vec<String> {
             .build()
             .unwrap();
         runtime.block_on(async {
-            ends_of_calls().await;
+            Box::pin(ends_of_calls()).await;
             Box::pin(parts()).await;
             limits().await;
         });
@@ -110,8 +110,11 @@ async fn ends_of_calls() {
     retry(call, policy.with_attempts(3), Never).on(&feed()).await.unwrap_err();
 
     let small = feed().with_quota(Quota::new().with_tokens(Rate::per_second(1).with_burst(1)));
-    let call = retry(|_| ready(Ok::<(), &str>(())), TWICE, Never).on(small.at_cost(Cost::input(2)));
-    call.await.unwrap_err();
+    let none = feed().with_quota(Quota::new().with_tokens(Rate::per_second(0)));
+    for model in [small, none] {
+        let answers = |_| ready(Ok::<(), &str>(()));
+        retry(answers, TWICE, Never).on(model.at_cost(Cost::input(2))).await.unwrap_err();
+    }
 
     let down = |_| ready(Err::<(), _>("down"));
     hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();

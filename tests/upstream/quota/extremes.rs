@@ -13,12 +13,16 @@ const NOW: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_rate_of_zero_and_a_burst_of_zero_admit_nothing_and_say_so() {
-    let one = Rate::per_second(1);
-    for rate in [Rate::per_second(0), one.with_burst(0), Rate::per_second(0).with_burst(9)] {
+    let of_rate = "the cost of 1 requests is above the quota's rate of 0 (`with_requests`)";
+    let of_burst = "the cost of 1 requests is above the quota's burst of 0 (`with_burst`)";
+    for (rate, message) in [
+        (Rate::per_second(0), of_rate),
+        (Rate::per_second(1).with_burst(0), of_burst),
+        (Rate::per_second(0).with_burst(9), of_rate),
+    ] {
         let quota = ByHand::new(Quota::new().with_requests(rate));
         for now in [Duration::ZERO, NOW, Duration::MAX] {
             let refusal = quota.try_reserve(Cost::new(), now).unwrap_err();
-            let message = "the cost of 1 requests is above the quota's burst of 0 (`with_burst`)";
             let Refusal::TooLarge(too_large) = refusal else { panic!("{refusal:?}") };
             assert_eq!(too_large.to_string(), message);
         }
