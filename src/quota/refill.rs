@@ -13,17 +13,17 @@ use super::limits::Limit;
 /// it, none between them disagrees, and no answer before had a longer reset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refill {
-    /// The window on which the latest answers agree, in seconds.
-    window: Option<f64>,
+    /// The window on which the latest answers agree, in seconds. All are small: an upstream has many.
+    window: Option<u32>,
     /// The answers that agree, and the reset of the last one that counts, in seconds.
     answers: u8,
-    counted: f64,
+    counted: f32,
     /// The longest reset while something was left, in seconds.
-    longest: f64,
+    longest: f32,
 }
 
 /// The windows that providers have, in seconds: others are a coincidence.
-const WINDOWS: [f64; 4] = [1.0, 60.0, 3_600.0, 86_400.0];
+const WINDOWS: [u32; 4] = [1, 60, 3_600, 86_400];
 /// The answers that must agree.
 const ANSWERS: u8 = 4;
 /// The share by which a window may differ from a known one beside what rounding explains.
@@ -32,7 +32,7 @@ const NEAR: f64 = 0.01;
 const ROUGH: f64 = 1.1;
 /// The share of a reset below which another one is different. Two answers of one fixed window whose resets
 /// differ by more do not agree, since the edges of each range are nearer than that.
-const DIFFERENT: f64 = 0.75;
+const DIFFERENT: f32 = 0.75;
 
 impl Refill {
     pub(super) const fn new() -> Self {
@@ -41,19 +41,22 @@ impl Refill {
 
     /// Returns the window if it is known.
     pub(super) fn window(&self) -> Option<Duration> {
-        self.window.filter(|_| self.answers >= ANSWERS).map(Duration::from_secs_f64)
+        let known = self.window.filter(|_| self.answers >= ANSWERS);
+        known.map(|seconds| Duration::from_secs(seconds.into()))
     }
 
     /// Notes an answer.
     pub(super) fn note(&mut self, limit: &Limit) {
         let Some(Implied { least, most, reset, is_left }) = Implied::of(limit) else { return };
+        let reset = short(reset);
         if is_left {
             self.longest = self.longest.max(reset);
         }
         let longest = self.longest;
-        let fits = |window: &f64| {
-            (least * (1.0 - NEAR)..=most * (1.0 + NEAR)).contains(window)
-                && longest <= window * (1.0 + NEAR)
+        let fits = |window: &u32| {
+            let window = f64::from(*window);
+            (least * (1.0 - NEAR)..=most * (1.0 + NEAR)).contains(&window)
+                && f64::from(longest) <= window * (1.0 + NEAR)
         };
         if !self.window.is_none_or(|window| fits(&window)) {
             *self = Self { longest, ..Self::new() };
@@ -98,6 +101,11 @@ impl Implied {
         let most = (reset + rounded) * count / (used - 1.0).max(0.5);
         Some(Self { least, most, reset, is_left })
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a comparison needs no exact reset")]
+const fn short(seconds: f64) -> f32 {
+    seconds as f32
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs no exact limit")]
