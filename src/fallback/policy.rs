@@ -35,7 +35,9 @@ impl Default for FallbackPolicy {
 impl<C> FallbackPolicy<C> {
     /// Sets the classifier of errors.
     ///
-    /// Its [`Verdict::is_again`](crate::Verdict::is_again) means: another alternative may succeed. An
+    /// Its [`Verdict::is_again`](crate::Verdict::is_again) means: another alternative may succeed. A
+    /// classifier for a retry says whether the same request may succeed later, so it stops the fallback at
+    /// errors that another alternative would not have, such as an empty account. An
     /// alternative that was cut leads to the next one only if the classifier
     /// [says so](crate::Classify#cut-attempts), because the cut request may have been executed.
     pub const fn with_classifier<D>(self, classifier: D) -> FallbackPolicy<D>

@@ -19,8 +19,9 @@ pub enum Learning {
     /// Uses a lower limit while the signs for it last, and never more than the configured one.
     #[default]
     Lower,
-    /// Does as [`Lower`](Self::Lower), and uses a reported limit above the configured one too. No
-    /// more units fit at once than the configured burst.
+    /// Does as [`Lower`](Self::Lower), and uses a reported limit above the configured one too if its
+    /// window is known, at most 16 times the configured one. No more units fit at once than the
+    /// configured burst.
     Both,
 }
 

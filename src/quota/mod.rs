@@ -51,7 +51,10 @@
 //! it as a rate with its own. And if the provider refuses attempts although the quota has units for
 //! them, its limit is lower. What then happens is a [`Learning`]. By default the quota uses the
 //! lower limit: a reported one at once if its window is known, and otherwise by small steps. The window
-//! is known by the field's name, or by a reset of at least a quarter of the configured period.
+//! is known by the field's name. A limit that refills at an even rate shows it without a name: its reset
+//! is the time in which the used part comes back. One answer may show that by chance, so four answers
+//! with different resets must agree on a window of a second, a minute, an hour or a day. A reset of at
+//! least a quarter of the configured period is enough for a lower limit, and never for a higher one.
 //!
 //! * A refusal first takes the burst. Later ones take their cost from the limit of a period of at
 //!   least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit
@@ -147,6 +150,7 @@ mod meter;
 mod pace;
 pub(crate) mod quota;
 mod rate;
+mod refill;
 mod reserved;
 mod shadow;
 #[cfg(feature = "fleet")]

@@ -196,11 +196,12 @@ impl Pace {
             Learning::Lower => report.share.min(1.0),
             Learning::Both => report.share,
         };
-        let most = if report.is_sure || most >= top { most.clamp(LEAST, MOST) } else { top };
+        let is_taken = report.is_sure || most >= top;
+        let most = if is_taken { most.clamp(LEAST, MOST) } else { top.min(1.0) };
         if most.to_bits() != top.to_bits() {
             self.change(now, |state| state.law.report(most));
         }
-        let is_used = (most - report.share).abs() < 0.01;
+        let is_used = (most - report.share.min(MOST)).abs() < 0.01;
         let reported = report.reported;
         let by = Evidence::Reported;
         report.is_news.then_some(Found { share: report.share, reported, by, is_used })

@@ -106,6 +106,7 @@ const LLM_TABLE: &[Row] = &[
     ("vocabulary", 3, &[]),
     ("evidence", 4, &[]),
     ("usage", 4, &[]),
+    ("bill", 5, &[]),
     ("event", 5, &[]),
     ("reply", 5, &[]),
     ("reqwest", 6, &[]),
@@ -127,6 +128,7 @@ const LLM_FOREIGN: &[Foreign] = &[
     (
         &["resile::"],
         &[
+            "bill.rs",
             "charge.rs",
             "classifier.rs",
             "event.rs",

@@ -51,7 +51,11 @@ fn main() -> ExitCode {
             Ok((status, body)) => explain(status, &body),
             Err(complaint) => return misused(&complaint),
         },
-        ["--text"] => stdin().map_err(Into::into).and_then(|text| pasted(text.trim())),
+        ["--text"] => match stdin() {
+            Ok(text) if text.trim().is_empty() => return misused("the text on stdin is empty"),
+            text => text.map_err(Into::into).and_then(|text| pasted(text.trim())),
+        },
+        ["--text", text] if text.trim().is_empty() => return misused("the text is empty"),
         ["--text", text] => pasted(text.trim()),
         ["--text", ..] => return misused("the text must be one argument"),
         [other, ..] => return misused(&format!("unknown argument `{other}`")),
@@ -182,6 +186,7 @@ fn explain(status: Option<u16>, body: &str) -> Result<(), Box<dyn Error>> {
         let found = reason.text().map(|text| format!(": {text:?}")).unwrap_or_default();
         line(&mut out, "against", Some(format!("{} ({}){found}", rule(reason), reason.kind())))?;
     }
+    line(&mut out, "against", ignored_wait(failure))?;
     line(&mut out, "how sure", Some(how_sure(&explained)))?;
     line(&mut out, "why", failure.is_by_status_alone().then(|| not_found(failure)))?;
     line(&mut out, "status", failure.status())?;
@@ -225,6 +230,15 @@ fn fixture(text: &str) -> io::Result<()> {
     }
     let mut out = io::stdout().lock();
     writeln!(out, "\na fixture, with the wait in milliseconds. Remove names and keys:\n{fixture}")
+}
+
+/// Returns the wait in the words of the provider if it does not count: a quota of a day does not come back
+/// within the seconds that the words beside it name.
+fn ignored_wait(failure: &Failure) -> Option<String> {
+    let is_ignored = failure.kind() == Kind::QuotaExhausted && failure.wait().is_none();
+    let words = failure.message().filter(|_| is_ignored)?;
+    let wait = Failure::from_text(429, words).wait()?;
+    Some(format!("the wait of {} in the message: the quota does not reset by then", spoken(wait)))
 }
 
 /// Returns how sure the kind is, and why.

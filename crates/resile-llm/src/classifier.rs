@@ -27,6 +27,11 @@ use resile::{Classify, Verdict};
 ///
 /// A question to a model may be asked again, so an attempt that was cut is repeated.
 ///
+/// This is a classifier for a retry: its verdict is about the same model. In a
+/// [`FallbackPolicy`](resile::FallbackPolicy) "again" means another alternative. So this classifier would stop
+/// the fallback at an empty account or a wrong key, which the next model does not have. Give the fallback
+/// [`another_model`](crate::another_model).
+///
 /// # Defaults
 ///
 /// | setting | default | why |

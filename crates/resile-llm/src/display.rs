@@ -27,8 +27,17 @@ impl fmt::Display for Failure {
         if !is_connection {
             f.write_str(headline(facts.kind, facts.rule))?;
         }
-        f.write_str(limit(facts.kind, facts.scope))?;
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
+        let is_reporting = tokens.is_none()
+            && !matches!(facts.kind, Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
+        let (words, most) = match facts.message.as_deref().filter(|_| is_reporting) {
+            Some(message) if facts.kind == Kind::RateLimit => (before_wait(message), NUMBERS),
+            message => (message.unwrap_or_default(), SHOWN),
+        };
+        // The words of the provider say which of the two it is.
+        if words.is_empty() || facts.scope != Some(Scope::Minute) {
+            f.write_str(limit(facts.kind, facts.scope))?;
+        }
         if let Some((prompt, limit)) = tokens {
             write!(f, ": {prompt} tokens, limit {limit}")?;
         }
@@ -36,12 +45,6 @@ impl fmt::Display for Failure {
             let or = if facts.kind == Kind::QuotaExhausted { " or" } else { "," };
             write!(f, "{or} try again in {}", Span(wait))?;
         }
-        let is_reporting = tokens.is_none()
-            && !matches!(facts.kind, Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
-        let (words, most) = match facts.message.as_deref().filter(|_| is_reporting) {
-            Some(message) if facts.kind == Kind::RateLimit => (before_wait(message), NUMBERS),
-            message => (message.unwrap_or_default(), SHOWN),
-        };
         if !words.is_empty() {
             f.write_str(if is_connection { "" } else { ": " })?;
             one_line(words, most, f)?;

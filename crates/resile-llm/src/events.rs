@@ -9,6 +9,7 @@ use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 
+use crate::bill::{Bill, Entry};
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::in_band;
@@ -101,6 +102,7 @@ where
             state,
             at_end: false,
             used: Usage::new(),
+            entry: None,
             ending: None,
         },
     }
@@ -113,6 +115,32 @@ pin_project! {
         #[pin]
         body: B,
         reading: Reading,
+    }
+}
+
+impl<B> Events<B> {
+    /// Counts the usage of this stream on a [`Bill`], as each event comes. What was counted stays on the
+    /// bill if the stream fails or is dropped. A second call moves the stream to another bill from then on,
+    /// and its usage is on both.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use futures_util::StreamExt;
+    /// use resile_llm::{Bill, events};
+    ///
+    /// let bill = Bill::new();
+    /// let body = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":700,\"completion_tokens\":90}}\n\n";
+    /// let answer = http::Response::new(body.to_owned()); // breaks off
+    /// assert!(events(answer).billed(&bill).any(|item| async move { item.is_err() }).await);
+    /// assert_eq!(bill.total().total(), 790);
+    /// # }
+    /// ```
+    pub fn billed(mut self, bill: &Bill) -> Self {
+        self.reading.entry = Some(Entry::open(bill, self.reading.used));
+        self
     }
 }
 
@@ -129,6 +157,8 @@ struct Reading {
     at_end: bool,
     /// The usage that the events have reported.
     used: Usage,
+    /// The place on a bill.
+    entry: Option<Entry>,
     /// The failure of a bad ending, while its usage is awaited.
     ending: Option<Failure>,
 }
@@ -260,6 +290,9 @@ impl Reading {
         let Some(used) = usage(text) else { return false };
         quota::record(used);
         self.used = self.used.merged(used);
+        if let Some(entry) = &self.entry {
+            entry.set(self.used);
+        }
         true
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::kind::{Kind, Phase, Recovery, Scope};
+use crate::normal::{LONGEST, normalize};
 use crate::rule::Rule;
 use crate::tokens::Tokens;
 use resile::quota::Usage;
@@ -332,7 +333,7 @@ impl fmt::Debug for Failure {
         let facts = &*self.0;
         f.debug_struct("Failure")
             .field("kind", &facts.kind)
-            .field("rule", &format_args!("{}", facts.rule))
+            .field("rule", &format_args!("{}", RuleAsSent(facts)))
             .field("retryable", &facts.retryable)
             .field("wait", &facts.wait)
             .field("scope", &facts.scope)
@@ -347,6 +348,21 @@ impl fmt::Debug for Failure {
             .field("provider", &facts.provider)
             .field("source", &facts.source)
             .finish()
+    }
+}
+
+/// The rule with the code as it was sent, because the table spells codes in another way.
+struct RuleAsSent<'a>(&'a FailureParts);
+
+impl fmt::Display for RuleAsSent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.0;
+        let Rule::Code(known) = facts.rule else { return facts.rule.fmt(f) };
+        let is_known = |sent: &&String| normalize(sent, &mut [0; LONGEST]) == Some(known);
+        match [&facts.code, &facts.error_type].into_iter().flatten().find(is_known) {
+            Some(sent) => write!(f, "code: {sent}"),
+            None => facts.rule.fmt(f),
+        }
     }
 }
 

@@ -33,6 +33,7 @@ chapter! {
     streams [
         "crate::events()" "crate::Event::part" "crate::Event::text" "crate::Event::usage"
         "crate::upstream()" "crate::another_model" "crate::Failure" "crate::read_answer"
+        "crate::Classifier" "crate::Bill"
     ]
     include_str!("../docs/guide/streams.md")
 }
@@ -51,7 +52,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::Failure::usage" "crate::events()" "crate::limits()"
+        "crate::events()" "crate::Bill"
     ]
     include_str!("../docs/guide/quotas.md")
 }

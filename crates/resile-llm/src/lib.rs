@@ -22,6 +22,7 @@
 
 pub use resile;
 
+mod bill;
 mod body;
 pub mod charge;
 mod classifier;
@@ -71,6 +72,7 @@ mod wait;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::{error_for_status, read_answer};
+pub use bill::Bill;
 pub use classifier::Classifier;
 #[cfg(feature = "stream")]
 pub use event::Event;

@@ -21,9 +21,9 @@ use crate::span::{self, digits};
 /// | `x-tokenlimit-{limit,remaining}` | Together |
 /// | `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}` | Anthropic |
 ///
-/// OpenAI names no window, but its limits refill at an even rate: a reset such as `6s` is the time until
-/// all of a limit is back. So the window follows from what was used, and is known if it is that of a
-/// second, a minute, an hour or a day. It is a day for the requests of Groq and of a free account.
+/// OpenAI names no window, so the window of its limits is `None`. They refill at an even rate: a reset
+/// such as `6s` is the time until all of a limit is back. One answer does not tell this from the end of
+/// a fixed window. A quota therefore finds the window by [several answers](resile::quota#limits-that-are-wrong).
 ///
 /// A reset may also be a duration such as `6m0s`, or a moment of RFC 3339 in UTC. A moment is
 /// compared with the answer's own `Date`, or with `now` if there is no usable `Date`.
@@ -86,63 +86,7 @@ fn plain(headers: &HeaderMap, now: impl Fn() -> SystemTime) -> Cow<'_, HeaderMap
             let _ = plain.to_mut().try_append(name, value);
         }
     }
-    for fields in &EVEN {
-        if let Some(window) = window(headers, fields) {
-            for name in fields {
-                let map = plain.to_mut();
-                // The last value is the plain form.
-                let value = map.get_all(name).iter().next_back().cloned();
-                map.remove(name);
-                let windowed = HeaderName::try_from(format!("{name}-{window}"));
-                if let Some((name, value)) = windowed.ok().zip(value) {
-                    let _ = map.try_append(name, value);
-                }
-            }
-        }
-    }
     plain
-}
-
-/// The limit, the remaining number and the reset of a limit that refills at an even rate: the reset is
-/// the time until all of it is back.
-static EVEN: [[HeaderName; 3]; 2] = [
-    [
-        HeaderName::from_static("x-ratelimit-limit-requests"),
-        HeaderName::from_static("x-ratelimit-remaining-requests"),
-        HeaderName::from_static("x-ratelimit-reset-requests"),
-    ],
-    [
-        HeaderName::from_static("x-ratelimit-limit-tokens"),
-        HeaderName::from_static("x-ratelimit-remaining-tokens"),
-        HeaderName::from_static("x-ratelimit-reset-tokens"),
-    ],
-];
-
-/// The windows of limits, in seconds.
-const WINDOWS: [(f64, &str); 4] =
-    [(1.0, "second"), (60.0, "minute"), (3_600.0, "hour"), (86_400.0, "day")];
-
-/// The share by which a window may differ from a known one, because providers round a reset.
-const ROUNDED: f64 = 0.03;
-
-/// Returns the name of the window of a limit that refills at an even rate: the time in which all of it
-/// refills. `None` if no limit has such a window. A reset without a unit is the end of a window, as in
-/// other services, and tells nothing of its length.
-fn window(
-    headers: &HeaderMap,
-    [limit, remaining, reset]: &[HeaderName; 3],
-) -> Option<&'static str> {
-    let only = |name: &HeaderName| {
-        let mut values = headers.get_all(name).iter();
-        let value = values.next()?.to_str().ok()?;
-        values.next().is_none().then_some(value)
-    };
-    let number = |name: &HeaderName| only(name)?.trim().parse::<u32>().ok().map(f64::from);
-    let reset = only(reset).filter(|text| digits(text).is_none()).and_then(span::span)?;
-    let (limit, remaining) = (number(limit)?, number(remaining)?);
-    let window = reset.as_secs_f64() * limit / (limit - remaining);
-    let is_near = |(seconds, _): &(f64, &str)| (window / seconds - 1.0).abs() <= ROUNDED;
-    WINDOWS.into_iter().find(is_near).map(|(_, name)| name)
 }
 
 /// Returns the plain form of a field. `None` if the field has it, or if it has none.

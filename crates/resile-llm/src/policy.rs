@@ -129,7 +129,8 @@ pub fn recovery(gave_up: &GaveUp<Failure>) -> Recovery {
 }
 
 /// Returns whether another model may answer where one call gave up. This is the classifier for the
-/// policy of a [`fallback`](resile::fallback()) over models.
+/// policy of a [`fallback`](resile::fallback()) over models. [`Classifier`] is none for it: it answers
+/// whether the same model may be asked again, so with it an empty account would end the fallback.
 ///
 /// | the call | another model | why |
 /// |---|---|---|
@@ -137,6 +138,7 @@ pub fn recovery(gave_up: &GaveUp<Failure>) -> Recovery {
 /// | was cancelled by its caller | no | nobody waits |
 /// | failed as [`InvalidRequest`](Kind::InvalidRequest) | no | the request is as wrong for the next model |
 /// | got an answer that the token limit cut off | no | the next model has the same limit, and charges its tokens too. Raise the limit |
+/// | got a whole answer in place of a stream | no | the request does not ask for a stream, and the next model charges its answer too |
 /// | ended otherwise | yes | another model has another quota, key, window, filter and load |
 ///
 /// # Examples
@@ -151,7 +153,7 @@ pub fn recovery(gave_up: &GaveUp<Failure>) -> Recovery {
 #[must_use]
 pub fn another_model(gave_up: &GaveUp<Failure>) -> bool {
     let is_over = gave_up.is_partial() || gave_up.reason() == StopReason::Cancelled;
-    let never = [Kind::InvalidRequest, Kind::Cancelled];
-    let may_help = |last: &Failure| !never.contains(&last.kind()) && !last.rule().is_token_limit();
+    let may_help =
+        |last: &Failure| last.kind() != Kind::Cancelled && last.recovery() != Recovery::FixRequest;
     !is_over && gave_up.last().is_none_or(may_help)
 }

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 
 use resile::StopReason;
 use resile::fallback::Alternative;
-use resile_llm::Kind;
+use resile::stream::Resumption;
+use resile_llm::{Bill, Kind};
 use server::{Provider, Step, run_clock};
 use tokio::time::Instant;
 
@@ -183,24 +184,31 @@ async fn chat_anew(
         let is_cancelled = gave_up.reason() == StopReason::Cancelled;
         another_model(gave_up) || gave_up.is_partial() && !is_cancelled
     };
+    let bill = Bill::new();
+    let clear = || shown.lock().unwrap().clear();
     let ask = async |model: Alternative<'_, Upstream>| {
-        shown.lock().unwrap().clear();
+        clear();
         let (upstream, share) = (model.value(), model.share().unwrap_or(LIMIT));
         let body = serde_json::json!({ "model": upstream.name() });
-        let open = async |_| Ok(events(post().json(&body).send().await?));
+        let open = async |_| Ok(events(post().json(&body).send().await?).billed(&bill));
         let policy = resile_llm::interactive().with_total_timeout(share);
         resile::retry_stream(open, policy, Never)
             .with_parts(Event::part)
+            .with_resumption(|_| Resumption::Restart(Event::new("restart", "")))
             .with_whole_timeout(share)
             .on(upstream)
-            .try_fold(Usage::new(), |used, event| {
+            .try_for_each(async |event| {
+                if event.name() == "restart" {
+                    clear();
+                }
                 shown.lock().unwrap().push_str(&event.text());
-                std::future::ready(Ok(used.merged(event.usage())))
+                Ok(())
             })
             .await
     };
     let next = FallbackPolicy::new().with_total_timeout(LIMIT).with_classifier(next_model);
-    fallback(models, ask, next, Never).on("chat").await.map_err(GaveUp::flatten)
+    let answer = fallback(models, ask, next, Never).on("chat").await;
+    answer.map(|()| bill.total()).map_err(GaveUp::flatten)
 }
 
 /// Makes one call. Returns its row of the table.

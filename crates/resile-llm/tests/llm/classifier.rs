@@ -166,6 +166,26 @@ async fn no_other_model_is_asked_behind_the_token_limit() {
     }
 }
 
+/// The request does not ask for a stream, and the next model would charge its answer too.
+#[tokio::test]
+async fn no_other_model_is_asked_for_a_stream_that_the_request_does_not_ask_for() {
+    let whole = r#"{"choices":[{"message":{"content":"A scarf."},"finish_reason":"stop"}]}"#;
+    let open = async |_| Ok(resile_llm::events(::http::Response::new(whole.to_owned())));
+    let call = retry_stream(open, resile_llm::interactive(), Never).try_collect::<Vec<_>>();
+    let gave_up = call.await.unwrap_err();
+    assert_eq!(gave_up.last().map(Failure::rule), Some(resile_llm::Rule::NotStream));
+    assert!(!resile_llm::another_model(&gave_up));
+}
+
+/// The classifier of a retry is about the same model: it stops a fallback where the next model may help.
+#[tokio::test]
+async fn the_classifier_of_a_retry_is_not_that_of_a_fallback() {
+    let empty = |_| ready(Err::<(), _>(Failure::from_text(402, "insufficient_quota")));
+    let gave_up = resile::retry(empty, resile_llm::interactive(), Never).await.unwrap_err();
+    assert!(resile_llm::another_model(&gave_up));
+    assert!(!Classifier::new().classify(&gave_up).unwrap().is_again());
+}
+
 /// A stream that restarts ends for want of attempts. Its last attempt has still shown a word.
 #[tokio::test(start_paused = true)]
 async fn no_other_model_answers_behind_a_word() {

@@ -156,12 +156,12 @@ fn a_rate_limit_says_over_what_it_counts() {
             "Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, \
              Used 29500, Requested 1010. Please try again in 1.02s. Visit https://platform.example to \
              learn more.",
-            " (per minute or second), try again in 1.1 s: Rate limit reached for gpt-4o in organization \
-             org-x on tokens per min (TPM): Limit 30000, Used 29500, Requested 1010",
+            ", try again in 1.1 s: Rate limit reached for gpt-4o in organization org-x on \
+              tokens per min (TPM): Limit 30000, Used 29500, Requested 1010",
         ),
         (
             "Rate limit reached: 5 requests per second",
-            " (per minute or second): Rate limit reached: 5 requests per second",
+            ": Rate limit reached: 5 requests per second",
         ),
         (
             "Rate limit reached on requests per day (RPD): Limit 200, Used 200, Requested 1. \
@@ -182,6 +182,11 @@ fn a_rate_limit_says_over_what_it_counts() {
         let words = format!("rate limited by the provider{shown} (rate_limit_exceeded)");
         assert_eq!(failure.to_string(), words);
     }
+    // Without words of the provider the line says it.
+    let bare = r#"{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure",
+        "violations":[{"quotaId":"RequestsPerMinute"}]}]}}"#;
+    let bare = Failure::from_text(429, bare).to_string();
+    assert_eq!(bare, "rate limited by the provider (per minute or second) (status 429)");
     let long = format!("Rate limit reached: {}", "9".repeat(200));
     let shown = Failure::from_text(429, &long).to_string();
     assert_eq!(shown.chars().filter(|c| *c == '9').count(), 143 + 1, "{shown}");
@@ -194,6 +199,27 @@ fn a_failure_keeps_the_words_of_the_provider() {
     let failure = Failure::from_text(418, body);
     let facts = (failure.status(), failure.code(), failure.error_type(), failure.message());
     assert_eq!(facts, (Some(418), Some("Some-Code"), Some("Some_Type"), Some("No.")));
+}
+
+/// The table spells codes in another way than providers do.
+#[test]
+fn a_failure_shows_its_rule_with_the_code_as_it_was_sent() {
+    for (body, rule) in [
+        (r#"{"error":{"code":"insufficient_quota"}}"#, "rule: code: insufficient_quota,"),
+        (
+            r#"{"error":{"type":"invalid_request_error","code":"insufficient_quota"}}"#,
+            "rule: code: insufficient_quota,",
+        ),
+        (
+            r#"{"__type":"com.amazon#ThrottlingException"}"#,
+            "rule: code: com.amazon#ThrottlingException,",
+        ),
+        (r#"{"error":{"message":"no"}}"#, "rule: status: 429,"),
+    ] {
+        let failure = Failure::from_text(429, body);
+        let shown = format!("{failure:?}");
+        assert!(shown.contains(rule), "{shown}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Cost, Dimension, Limit, Limits, Rate};
+use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::{Never, Quota, Upstream, retry};
 use resile_llm::{Failure, learn_limits, limits};
 
@@ -274,62 +274,33 @@ proptest! {
     }
 }
 
-/// The headers of OpenAI name no window. The limit refills at an even rate, so its window follows from
-/// what was used and from the time until it is back.
-#[test]
-fn an_even_refill_tells_its_window() {
-    let window = |limit: &str, remaining: &str, reset: &str| {
-        let found = read(&[
-            ("x-ratelimit-limit-tokens", limit),
-            ("x-ratelimit-remaining-tokens", remaining),
-            ("x-ratelimit-reset-tokens", reset),
-        ]);
-        let tokens = found.get(Dimension::Tokens);
-        assert_eq!(tokens.limit.map(|it| it.to_string()).as_deref(), Some(limit), "{reset}");
-        assert_eq!(tokens.remaining.map(|it| it.to_string()).as_deref(), Some(remaining));
-        assert_eq!(tokens.reset.is_some(), reset != "0", "{reset}");
-        tokens.window.map(|window| window.as_secs())
-    };
-    for (limit, remaining, reset, expected) in [
-        ("10000", "9000", "6s", Some(60)),
-        ("160000", "159976", "9ms", Some(60)),
-        ("30000", "1", "59.998s", Some(60)),
-        ("30000", "15000", "29.2s", Some(60)),
-        ("10", "4", "600ms", Some(1)),
-        ("100", "50", "30m0s", Some(3_600)),
-        // The free tier has limits per day under the same names.
-        ("200", "199", "7m12s", Some(86_400)),
-        // The example of OpenAI's page, and windows that nobody has.
-        ("150000", "149984", "6m0s", None),
-        ("10000", "9000", "6.5s", None),
-        ("10000", "10000", "6s", None),
-        ("10000", "10001", "6s", None),
-        ("10000", "9000", "0", None),
-        // A number of seconds is the end of a window in other services.
-        ("10000", "9000", "6", None),
-    ] {
-        assert_eq!(window(limit, remaining, reset), expected, "{limit} {remaining} {reset}");
-    }
-    // A limit whose window has a name stays beside it, and the shorter one counts.
-    let found = read(&[
-        ("x-ratelimit-limit-requests", "14400"),
-        ("x-ratelimit-remaining-requests", "14370"),
-        ("x-ratelimit-reset-requests", "2m59.56s"),
-        ("x-ratelimit-remaining-requests-minute", "9"),
-    ]);
-    assert_eq!(of(&found, Dimension::Requests), [NONE, Some(9), NONE]);
-    // Of several values nobody knows which ones belong together.
-    let found = read(&[
-        ("x-ratelimit-limit-tokens", "10000"),
-        ("x-ratelimit-limit-tokens", "20000"),
-        ("x-ratelimit-remaining-tokens", "9000"),
-        ("x-ratelimit-reset-tokens", "6s"),
-    ]);
-    assert_eq!(found.get(Dimension::Tokens).window, None);
+/// The limit, what is left and the reset of the tokens of OpenAI, with no window.
+fn tokens(limit: &str, remaining: &str, reset: &str) -> HeaderMap {
+    headers(&[
+        ("x-ratelimit-limit-tokens", limit),
+        ("x-ratelimit-remaining-tokens", remaining),
+        ("x-ratelimit-reset-tokens", reset),
+    ])
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_lower_limit_of_openai_is_used_and_told_at_once() {
+/// One answer does not tell a limit that refills from the end of a fixed window.
+#[test]
+fn one_answer_of_openai_tells_no_window() {
+    for (limit, remaining, reset) in
+        [("10000", "9000", "6s"), ("30000", "0", "1s"), ("30000", "1", "59.998s")]
+    {
+        let now = SystemTime::UNIX_EPOCH;
+        let found = limits(StatusCode::OK, &tokens(limit, remaining, reset), now);
+        let found = found.get(Dimension::Tokens);
+        assert_eq!(found.window, None);
+        assert_eq!(found.limit.map(|it| it.to_string()).as_deref(), Some(limit));
+        assert!(found.reset.is_some());
+    }
+}
+
+/// Returns the count of the quota after these answers with their limit, what is left and the reset, and
+/// the lines that it has logged.
+async fn after(learning: Learning, answers: &[[&str; 3]]) -> (u32, Vec<String>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = told.clone();
     let observe = move |event: &Event<'_>| {
@@ -337,21 +308,58 @@ async fn a_lower_limit_of_openai_is_used_and_told_at_once() {
             seen.lock().unwrap().push(event.to_string());
         }
     };
-    let quota = Quota::new().with_tokens(Rate::per_minute(30_000));
+    let quota = Quota::new().with_tokens(Rate::per_minute(30_000)).with_learning(learning);
     let model = Upstream::new("model").with_quota(quota).with_shared_observer(observe);
-    let ask = |_| async {
-        let fields = [
-            ("x-ratelimit-limit-tokens", "10000"),
-            ("x-ratelimit-remaining-tokens", "9000"),
-            ("x-ratelimit-reset-tokens", "6s"),
-        ];
-        assert!(learn_limits(StatusCode::OK, &headers(&fields)));
-        Ok::<_, Failure>(())
-    };
-    let call = retry(ask, resile_llm::interactive(), Never);
-    call.on(model.at_cost(Cost::input(1_000))).await.unwrap();
+    for [limit, remaining, reset] in answers {
+        let ask = |_| async {
+            assert!(learn_limits(StatusCode::OK, &tokens(limit, remaining, reset)));
+            Ok::<_, Failure>(())
+        };
+        let call = retry(ask, resile_llm::interactive(), Never);
+        call.on(model.at_cost(Cost::input(10))).await.unwrap();
+    }
     let rate = model.quota_rate(Dimension::Tokens).unwrap();
-    assert_eq!((rate.count(), rate.period()), (10_000, Duration::from_secs(60)));
-    let told = told.lock().unwrap();
-    assert!(matches!(&**told, [one] if one.contains("10000 tokens per 60s")), "{told:?}");
+    assert_eq!(rate.period(), Duration::from_secs(60));
+    let told = told.lock().unwrap().clone();
+    (rate.count(), told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lower_limit_of_openai_is_used_and_told_once_its_window_is_known() {
+    let answers =
+        [["10000", "9000", "6.001s"], ["10000", "8000", "12.001s"], ["10000", "8700", "7.802s"]];
+    assert_eq!(after(Learning::Lower, &answers).await, (30_000, vec![]));
+    let [a, b, c] = answers;
+    let (count, told) = after(Learning::Lower, &[a, b, c, ["10000", "7000", "18.01s"]]).await;
+    assert_eq!(count, 10_000);
+    assert!(matches!(&*told, [one] if one.contains("10000 tokens per 60s")), "{told:?}");
+}
+
+/// The last second of a fixed window of a minute.
+#[tokio::test(start_paused = true)]
+async fn one_answer_raises_no_quota() {
+    for learning in [Learning::Off, Learning::Lower, Learning::Both] {
+        for answer in [["30000", "1", "1s"], ["30000", "1", "999ms"], ["30000", "15000", "500ms"]] {
+            assert_eq!(after(learning, &[answer]).await, (30_000, vec![]), "{answer:?}");
+        }
+    }
+}
+
+/// A limit of a second that refills at an even rate: half of it is back in half a second.
+#[tokio::test(start_paused = true)]
+async fn a_line_does_not_deny_that_a_higher_limit_is_used() {
+    let answers = [
+        ["30000", "15000", "501ms"],
+        ["30000", "9000", "701ms"],
+        ["30000", "24000", "201ms"],
+        ["30000", "3000", "899ms"],
+        ["30000", "20000", "334ms"],
+    ];
+    let (count, told) = after(Learning::Both, &answers).await;
+    // At most 16 times the configured limit.
+    assert_eq!(count, 16 * 30_000);
+    assert!(matches!(&*told, [one] if one.contains("and uses the reported limit")), "{told:?}");
+    let (count, told) = after(Learning::Lower, &answers).await;
+    assert_eq!(count, 30_000);
+    assert!(matches!(&*told, [one] if one.contains("the rest is not used")), "{told:?}");
 }

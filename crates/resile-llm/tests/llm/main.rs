@@ -1,6 +1,7 @@
 //! The laws of the classification of LLM failures, one file for each subject.
 
 mod any_answer;
+mod bill;
 mod charge;
 mod classifier;
 mod codes;

@@ -1,0 +1,153 @@
+//! The bill of a question: the tokens of all its attempts, good ones, failed ones and dropped ones.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use http::Response;
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use resile::fallback::Alternative;
+use resile::quota::Usage;
+use resile::stream::Resumption;
+use resile::{Attempt, FallbackPolicy, Never, fallback, retry, retry_stream};
+use resile_llm::{Bill, Event, Failure, Kind, Reply, another_model, events};
+use static_assertions::assert_impl_all;
+use tokio::time::Instant;
+
+assert_impl_all!(Bill: Clone, Default, Send, Sync, std::fmt::Debug, std::fmt::Display);
+
+const START: &str =
+    r#"{"type":"message_start","message":{"usage":{"input_tokens":700,"output_tokens":1}}}"#;
+const WORD: &str = r#"{"type":"content_block_delta","delta":{"text":"A scarf."}}"#;
+const END: &str =
+    r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":90}}"#;
+const CUT: &str =
+    r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":8}}"#;
+
+type Body = StreamBody<stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+
+/// An answer with these events in pieces of one byte. If it `hangs`, nothing follows and it does not end.
+fn answer(status: u16, data: &[&str], hangs: bool) -> Response<Body> {
+    let bytes: String = data.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect();
+    let frame = |byte: u8| Ok(Frame::data(Bytes::from(vec![byte])));
+    let bytes = stream::iter(bytes.into_bytes()).map(frame);
+    let body = if hangs { bytes.chain(stream::pending()).boxed() } else { bytes.boxed() };
+    Response::builder().status(status).body(StreamBody::new(body)).unwrap()
+}
+
+fn tokens(input: u64, output: u64) -> Usage {
+    Usage::new().with_input(input).with_output(output)
+}
+
+/// The tokens of one stream that is read to its end.
+fn of(data: &[&str]) -> Usage {
+    let bill = Bill::new();
+    let items = events(answer(200, data, false)).billed(&bill).collect::<Vec<_>>();
+    items.now_or_never().expect("the whole answer is there");
+    bill.total()
+}
+
+#[test]
+fn a_stream_counts_as_its_events_come_and_its_failure_counts_once() {
+    assert_eq!(of(&[START, WORD, END]), tokens(700, 90));
+    assert_eq!(of(&[START, WORD]), tokens(700, 1)); // breaks off
+    assert_eq!(of(&[START, WORD, CUT]), tokens(700, 8));
+    assert_eq!(of(&[WORD]), Usage::new());
+    // A whole answer, because the request did not ask for a stream.
+    let whole = r#"{"choices":[{}],"usage":{"prompt_tokens":12,"completion_tokens":3}}"#;
+    let bill = Bill::new();
+    let body = http_body_util::Full::new(Bytes::from(whole));
+    let mut events = events(Response::new(body)).billed(&bill);
+    assert!(events.next().now_or_never().unwrap().unwrap().is_err());
+    assert_eq!(bill.total(), tokens(12, 3));
+}
+
+#[test]
+fn a_stream_that_is_dropped_stays_on_the_bill_and_others_go_on() {
+    let bill = Bill::new();
+    let mut one = events(answer(200, &[START, WORD], true)).billed(&bill);
+    let mut two = events(answer(200, &[START, WORD, END], false)).billed(&bill.clone());
+    assert_eq!(bill.total(), Usage::new());
+    one.next().now_or_never().unwrap().unwrap().unwrap();
+    assert_eq!(bill.total(), tokens(700, 1));
+    two.next().now_or_never().unwrap().unwrap().unwrap();
+    drop(one);
+    assert_eq!(bill.total(), tokens(1_400, 2));
+    while two.next().now_or_never().unwrap().is_some() {}
+    assert_eq!(bill.total(), tokens(1_400, 91));
+    drop(two);
+    assert_eq!(bill.total(), tokens(1_400, 91));
+    assert_eq!(bill.to_string(), "1491 tokens: 1400 input, 91 output");
+}
+
+#[tokio::test]
+async fn whole_answers_count_with_their_failures() {
+    let bodies = [
+        r#"{"choices":[{"finish_reason":"network_error"}],"usage":{"prompt_tokens":700,"completion_tokens":40}}"#,
+        r#"{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":700,"completion_tokens":90}}"#,
+    ];
+    let bill = Bill::new();
+    for body in bodies {
+        let reply = Reply::new(body.as_bytes()).with_status(200);
+        let found = reply.find(std::time::SystemTime::UNIX_EPOCH);
+        let answer = found.clone().map_or(Ok(body), Err);
+        assert_eq!(bill.note(answer.clone()), answer);
+    }
+    let refused = bill.note(Err::<String, _>(Failure::from_text(429, "slow down")));
+    assert_eq!(refused.unwrap_err().kind(), Kind::RateLimit);
+    assert_eq!(bill.note(Ok("no usage")), Ok("no usage"));
+    assert_eq!(bill.total(), tokens(1_400, 130));
+}
+
+/// The large model is silent, breaks off after a word and refuses, and the small one answers.
+fn of_model(model: &str, attempt: Attempt) -> Response<Body> {
+    match (model, attempt.number()) {
+        ("large", 1) => answer(200, &[START], true),
+        ("large", 2) => answer(200, &[START, WORD], false),
+        ("large", _) => answer(402, &["insufficient_quota"], false),
+        _ => answer(200, &[START, WORD, END], false),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_attempts_of_a_fallback_are_on_one_bill_and_its_future_is_send() {
+    let bill = Bill::new();
+    let of_all = bill.clone();
+    let task = tokio::spawn(async move {
+        let ask = |model: Alternative<'_, &'static str>| {
+            let (bill, model) = (of_all.clone(), *model.value());
+            let open = move |attempt| {
+                let events = events(of_model(model, attempt)).billed(&bill);
+                std::future::ready(Ok::<_, Failure>(events))
+            };
+            let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(9));
+            retry_stream(open, policy, Never)
+                .with_parts(Event::part)
+                .with_resumption(|_| Resumption::Restart(Event::new("restart", "")))
+                .try_fold(String::new(), |mut shown, event| {
+                    if event.name() == "restart" {
+                        shown.clear();
+                    }
+                    shown.push_str(&event.text());
+                    std::future::ready(Ok(shown))
+                })
+        };
+        let next = FallbackPolicy::new().with_classifier(another_model);
+        fallback(&["large", "small"], ask, next, Never).await.map_err(|_| "no answer")
+    });
+    let began = Instant::now();
+    assert_eq!(task.await.unwrap(), Ok("A scarf.".to_owned()));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(bill.total(), tokens(2_100, 92));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_cut_before_a_usage_counts_as_nothing() {
+    let bill = Bill::new();
+    let ask = async |_| bill.note(std::future::pending::<Result<String, Failure>>().await);
+    let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(1));
+    assert!(retry(ask, policy, Never).await.is_err());
+    assert_eq!(bill.to_string(), "no usage");
+    assert_eq!(format!("{bill:?}"), format!("Bill({:?})", Usage::new()));
+}
