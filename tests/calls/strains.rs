@@ -174,6 +174,22 @@ fn a_used_up_quota_is_two_lines_and_a_full_queue_is_one_more() {
     drive(quick(), &timer).unwrap();
     let over = "INFO feed: quota was used up: 4 waits within 4.0s, until 20.0s ago";
     assert_eq!(lines(), [over]);
+
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1)).with_queue(2);
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    let quick = || {
+        let op = |_| async { Ok::<_, Infallible>(()) };
+        retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()))
+    };
+    for _ in 0..2 {
+        drive(join_all((0..5).map(|_| quick())), &timer);
+    }
+    let no_queue = "WARN feed: quota: its queue of 2 is full, calls are refused";
+    assert_eq!(lines(), [used_up, no_queue], "once in a strain");
+    timer.advance(SECOND * 20);
+    drive(quick(), &timer).unwrap();
+    let over = "INFO feed: quota was used up: 4 waits, 5 refused within 4.0s, until 20.0s ago";
+    assert_eq!(lines(), [over]);
 }
 
 /// A quota without a lease is not used up: the store has not said yet what this process may use.
