@@ -49,6 +49,13 @@ impl State {
     }
 }
 
+/// `Display` prints the word of [`as_str`](State::as_str).
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// The status of a process that shares an upstream.
 ///
 /// `Display` prints it in a few words.

@@ -194,7 +194,7 @@ chapter! {
     fleet ["fleet"] [
         "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "crate::GaveUp"
         "crate::GaveUp::retry_after" "crate::Verdict::after" "crate::Breaker::with_open_time"
-        "#fleet-redis"
+        "crate::StopReason::Full" "crate::StopReason::Budget" "#fleet-redis"
     ]
     include_str!("../docs/guide/fleet.md"),
     "",
@@ -300,7 +300,7 @@ chapter! {
         "crate::Classify" "crate::classify::ClassifyExt::cut_is"
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
         "crate::stream::RetryStream::with_whole_timeout" "crate::Upstream::hold"
-        "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain"
+        "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain" "crate::StopReason::Full"
     ]
     include_str!("../docs/guide/operating.md")
 }

@@ -72,6 +72,10 @@ pub struct Budget {
     /// The number above which deposits are lost, at most the capacity. It is the capacity unless the
     /// budget is shared between processes.
     pub(super) ceiling: AtomicU64,
+    /// The number above which deposits wait for the store, if it is below the ceiling.
+    pub(super) usable: AtomicU64,
+    /// The deposits that wait for the store. They pay for nothing yet.
+    pub(super) earned: AtomicU64,
     /// The number below which a withdrawal sets the signal. 0 unless the budget is shared.
     pub(super) low: AtomicU64,
     pub(super) signal: Signal,
@@ -131,6 +135,8 @@ impl Budget {
             capacity,
             prices,
             ceiling: AtomicU64::new(capacity),
+            usable: AtomicU64::new(capacity),
+            earned: AtomicU64::new(0),
             low: AtomicU64::new(0),
             signal: Signal::new(),
         }
@@ -244,7 +250,17 @@ impl Budget {
     /// Adds what a success earned, up to the ceiling.
     #[inline]
     fn earn(&self, amount: u64) {
-        self.put(amount, self.ceiling.load(Ordering::Relaxed));
+        self.bring(amount, self.ceiling.load(Ordering::Relaxed));
+    }
+
+    /// Adds an amount up to `most` in all. What is above the usable number waits for the store.
+    #[inline]
+    pub(super) fn bring(&self, amount: u64, most: u64) {
+        let usable = self.usable.load(Ordering::Relaxed);
+        let rest = put(&self.left, amount, most.min(usable));
+        if rest > 0 && usable < most {
+            put(&self.earned, rest, most.saturating_sub(self.left.load(Ordering::Relaxed)));
+        }
     }
 
     /// Returns the number of whole tokens left. Unless the budget is that of [`aws`](Self::aws) or of
@@ -276,28 +292,24 @@ impl Budget {
     /// Gives back the cost of a retry that did not begin.
     #[cold]
     pub(crate) fn refund_for(&self, cause: Cause) {
-        self.put(self.cost(cause), self.capacity); // it was here before, so no ceiling applies
+        self.bring(self.cost(cause), self.capacity); // it was here before, so no ceiling applies
     }
+}
 
-    /// Adds an amount, at most up to `most`.
-    #[inline]
-    fn put(&self, amount: u64, most: u64) {
-        // A full budget is the common case and only read: no thread takes the cache line from
-        // another. All accesses are `Relaxed`: tokens guard no other memory.
-        let mut left = self.left.load(Ordering::Relaxed);
-        while left < most {
-            let filled = left.saturating_add(amount).min(most);
-            match self.left.compare_exchange_weak(
-                left,
-                filled,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return,
-                Err(seen) => left = seen,
-            }
+/// Adds an amount, at most up to `most`. Returns the rest.
+#[inline]
+fn put(number: &AtomicU64, amount: u64, most: u64) -> u64 {
+    // A full budget is the common case and only read: no thread takes the cache line from
+    // another. All accesses are `Relaxed`: tokens guard no other memory.
+    let mut left = number.load(Ordering::Relaxed);
+    while left < most {
+        let filled = left.saturating_add(amount).min(most);
+        match number.compare_exchange_weak(left, filled, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return amount - (filled - left),
+            Err(seen) => left = seen,
         }
     }
+    amount
 }
 
 /// Returns the whole tokens in `left`. They fit, because a capacity is a `u32` of tokens.

@@ -10,7 +10,7 @@ use crate::error::GaveUp;
 use crate::observe::{CallKind, EventKind, HeldBy};
 use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Admit, Endpoint, Refuser, TargetFor};
+use crate::upstream::{Admit, Endpoint, Limited, Refuser, TargetFor};
 
 /// The answer to a call that wants to begin its next attempt.
 #[derive(Clone, Copy)]
@@ -201,7 +201,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 self.note_start();
                 if is_new {
                     self.guard.contend();
-                    self.refused(Refuser::Bulkhead, StopReason::Full);
+                    self.limited(Refuser::Bulkhead, Limited::Waits, None);
                     self.emit_held(HeldBy::Bulkhead, None, limits.allowed);
                 }
                 let until = until.min(self.ends_at(limits.total));
@@ -234,29 +234,33 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         Begin::Go(elapsed)
     }
 
-    /// Notes that a part refuses the attempt or makes it wait.
+    /// Notes that a part refuses the attempt.
     #[cold]
-    pub(super) fn refused(&mut self, by: Refuser, reason: StopReason) {
-        self.refused_for(by, reason, None);
+    fn refused(&mut self, by: Refuser, reason: StopReason) {
+        // No strain is behind a cost above the burst. The breaker has its own events.
+        if reason == StopReason::TooLarge || by == Refuser::Breaker {
+            self.guard.progress.set_refuser(Some(by));
+            return;
+        }
+        let is_full = reason == StopReason::Full && by != Refuser::BulkheadWait;
+        self.limited(by, if is_full { Limited::Full } else { Limited::Refused }, None);
     }
 
     /// Notes that a part refuses the attempt or makes it wait, for this time if it is known.
     #[cold]
-    fn refused_for(&mut self, by: Refuser, reason: StopReason, wait: Option<Duration>) {
+    pub(super) fn limited(&mut self, by: Refuser, limited: Limited, wait: Option<Duration>) {
         // A cooldown that goes on may hold the same attempt several times. It waits once.
-        let is_new = by != Refuser::Cooldown || self.guard.progress.refuser() != Some(by);
+        let is_again = by == Refuser::Cooldown && self.guard.progress.refuser() == Some(by);
         self.guard.progress.set_refuser(Some(by));
-        // No strain is behind a cost above the burst. The breaker has its own events.
-        if reason != StopReason::TooLarge && by != Refuser::Breaker {
-            self.guard.note_limit(by.part(), wait, is_new);
-        }
+        let limited = if is_again { Limited::Again } else { limited };
+        self.guard.note_limit(by.part(), wait, limited);
     }
 
     /// Prepares the wait for a cooldown. A hold that reaches the deadline ends the call at once.
     #[cold]
     #[inline(never)]
     fn hold(&mut self, delay: Duration, may_wait: bool, limits: Limits) -> Begin {
-        self.refused(Refuser::Cooldown, StopReason::Deadline);
+        self.limited(Refuser::Cooldown, Limited::Waits, None);
         self.note_start();
         let now = self.now();
         let left = remaining(limits.total, now.saturating_sub(self.started));
@@ -311,13 +315,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let wait = Duration::from_nanos(earliest.saturating_sub(now));
         if is_new {
             self.guard.contend();
-            self.refused_for(Refuser::Quota, StopReason::Deadline, Some(wait));
+            let limited = if is_late { Limited::Refused } else { Limited::Waits };
+            self.limited(Refuser::Quota, limited, Some(wait));
         }
         if is_late {
             // A hold that began while the call was in the queue is enough of a reason.
             let hold = self.guard.hold_until(now, ends_at);
             if hold.is_some() {
-                self.refused_for(Refuser::Cooldown, StopReason::Deadline, hold);
+                self.limited(Refuser::Cooldown, Limited::Waits, hold);
             }
             return Begin::End(StopReason::Deadline, hold.or(Some(wait)));
         }

@@ -11,7 +11,7 @@ use crate::error::GaveUp;
 use crate::observe::{EventKind, HeldBy, InFlight};
 use crate::policy::{Attempt, Decision, Rules, StopReason};
 use crate::time::{Timer, nanos};
-use crate::upstream::{Endpoint, Refuser, TargetFor, TellFailure};
+use crate::upstream::{Endpoint, Limited, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Verdict};
 
 // The way of a failed attempt: classified, reported, decided, paid, and delayed or closed.
@@ -329,7 +329,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         // The clock runs, because the call has an end.
         let now = self.started.saturating_add(elapsed);
         let place = self.guard.place(now.saturating_add(nanos(delay)), ends_at)?;
-        self.refused(Refuser::Cooldown, StopReason::Deadline);
+        self.limited(Refuser::Cooldown, Limited::Waits, None);
         (place >= ends_at).then(|| Duration::from_nanos(place.saturating_sub(now)))
     }
 

@@ -215,7 +215,8 @@ pub enum EventKind<'a> {
     },
     /// A part of the upstream begins to make calls wait or to refuse them.
     ///
-    /// No further event says so until [`Relieved`](Self::Relieved). The quota of a fleet has no event in
+    /// One further event says so before [`Relieved`](Self::Relieved), if calls waited at first and then the
+    /// queue is full. The quota of a fleet has no event in
     /// the first two seconds of a member and before the first exchange after its rest, because its share
     /// is not known then.
     #[non_exhaustive]
@@ -227,8 +228,11 @@ pub enum EventKind<'a> {
         /// The time for which a cooldown holds all calls, or for which a quota holds this call if that is
         /// known.
         hold: Option<Duration>,
+        /// The length of the queue if calls have waited already, and now the queue is full.
+        full: Option<u32>,
     },
-    /// A part of the upstream has room again. For ten seconds it made no call wait and refused none.
+    /// A part of the upstream made no call wait for ten seconds and refused none, or the process leaves a
+    /// fleet.
     ///
     /// The event comes with the next report of an attempt, and at once when the process leaves a fleet.
     #[non_exhaustive]
@@ -242,6 +246,10 @@ pub enum EventKind<'a> {
         ago: Duration,
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
+        /// The number of refusals among them.
+        refused: u64,
+        /// True if the process leaves its fleet, which says nothing of the room that the part has.
+        leaves: bool,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]

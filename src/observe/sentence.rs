@@ -64,9 +64,12 @@ impl fmt::Display for Event<'_> {
                 write!(f, "{attempt} {number}{of} succeeded")
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
-            EventKind::Limiting { by, limit, hold } => self.write_limiting(f, by, limit, hold),
-            EventKind::Relieved { by, lasted, ago, times } => {
-                write_relieved(f, by, (lasted, ago), times, self.shadow_of(by))
+            EventKind::Limiting { by, limit, hold, full } => {
+                self.write_limiting(f, by, limit, hold, full)
+            }
+            EventKind::Relieved { by, lasted, ago, times, refused, leaves } => {
+                write_relieved(f, by, (lasted, ago), (times, refused), leaves, self.shadow_of(by))?;
+                if leaves { f.write_str(", and the process leaves") } else { Ok(()) }
             }
             EventKind::Lowered { before, after } => {
                 write!(f, "bulkhead limit lowered from {before} to {after}: ")?;
@@ -81,7 +84,7 @@ impl fmt::Display for Event<'_> {
                 })
             }
             #[cfg(feature = "fleet")]
-            EventKind::Fleet(status) => write!(f, "fleet {status}"),
+            EventKind::Fleet(status) => write!(f, "fleet state: {status}"),
         }
     }
 }
@@ -178,7 +181,11 @@ impl Event<'_> {
         by: HeldBy,
         limit: Option<u32>,
         hold: Option<Duration>,
+        full: Option<u32>,
     ) -> fmt::Result {
+        if let Some(queue) = full {
+            return write!(f, "{}: its queue of {queue} is full, calls are refused", by.as_str());
+        }
         let gauges = &self.gauges;
         match by {
             HeldBy::Budget if limit == Some(0) => {
@@ -299,27 +306,48 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     }
 }
 
-/// Writes that a part has room again, with the number of calls that found it without room, the time
-/// from the first of them to the end of the last and the time since then.
+/// Writes that a part has room again, with the numbers of waits and of refusals, the time from the first of
+/// them to the end of the last and the time since then.
+///
+/// The lease of a process that asks nobody says nothing of the quota, and who leaves has not seen the end.
 fn write_relieved(
     f: &mut fmt::Formatter<'_>,
     by: HeldBy,
     (lasted, ago): (Duration, Duration),
-    times: u64,
+    (times, refused): (u64, u64),
+    leaves: bool,
     shadow: Option<Shadow>,
 ) -> fmt::Result {
     if let Some(shadow) = shadow {
         return write!(f, "quota in shadow mode has units again: {shadow}");
     }
-    let (words, one, many) = match by {
-        HeldBy::Budget => ("retry budget pays again", "retry not made", "retries not made"),
-        HeldBy::Bulkhead => ("bulkhead has room again", "wait or refusal", "waits or refusals"),
-        HeldBy::Quota => ("quota has units again", "wait or refusal", "waits or refusals"),
-        HeldBy::Cooldown => ("cooldown over", "wait", "waits"),
-        HeldBy::Throttle => ("throttle admits all again", "refusal", "refusals"),
-        HeldBy::Breaker => ("breaker admits again", "refusal", "refusals"),
-    };
-    write!(f, "{words}: {times} {}", if times == 1 { one } else { many })?;
+    f.write_str(match by {
+        HeldBy::Budget if leaves => "retry budget was spent: ",
+        HeldBy::Budget => "retry budget pays again: ",
+        HeldBy::Bulkhead if leaves => "bulkhead was full: ",
+        HeldBy::Bulkhead => "bulkhead has room again: ",
+        HeldBy::Quota => "quota was used up: ",
+        HeldBy::Cooldown if leaves => "cooldown held calls: ",
+        HeldBy::Cooldown => "cooldown over: ",
+        HeldBy::Throttle if leaves => "throttle refused attempts: ",
+        HeldBy::Throttle => "throttle admits all again: ",
+        HeldBy::Breaker => "breaker admits again: ",
+    })?;
+    let plural = |count| if count == 1 { "" } else { "s" };
+    match by {
+        HeldBy::Budget if times == 1 => write!(f, "1 retry not made")?,
+        HeldBy::Budget => write!(f, "{times} retries not made")?,
+        HeldBy::Throttle | HeldBy::Breaker => write!(f, "{times} refusal{}", plural(times))?,
+        HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Cooldown => {
+            let waits = times.saturating_sub(refused);
+            if waits > 0 || refused == 0 {
+                write!(f, "{waits} wait{}", plural(waits))?;
+            }
+            if refused > 0 {
+                write!(f, "{}{refused} refused", if waits > 0 { ", " } else { "" })?;
+            }
+        }
+    }
     // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
     // the reader would look for the strain in the seconds before the line.
     let is_short = |time| time < Duration::from_millis(1);

@@ -6,6 +6,7 @@ use super::began::Began;
 use super::guard::Owned;
 use super::held::{Admit, Held, enter, release, reserve, resume};
 use super::progress::Refuser;
+use super::strain::Limited;
 use super::{Endpoint, Guard, Slot, lending, limits};
 use crate::breaker::{Open, Owner, Ticket};
 use crate::cooldown::Cooldown;
@@ -111,7 +112,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                     // Held before foreign code runs, so that a panic gives it back.
                     *held =
                         Held::Admitted { began: Began::UNKNOWN, ticket: Ticket::NONE, reserved };
-                    limits::note(&self.target, HeldBy::Quota, None, true);
+                    limits::note(&self.target, HeldBy::Quota, None, Limited::Waits);
                     reserved
                 }
                 Err(admit) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::strain::Ended;
+use super::strain::{Ended, Limited};
 use super::{Endpoint, Parts};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
@@ -29,6 +29,16 @@ impl Parts {
         }
     }
 
+    /// Returns the length of the queue of a part, if the queue is full.
+    fn full_queue(&self, by: HeldBy) -> Option<u32> {
+        let (queue, waiting) = match by {
+            HeldBy::Bulkhead => self.bulkhead.as_ref().map(|it| (it.queue(), it.waiting()))?,
+            HeldBy::Quota => self.quota.as_ref().map(|it| (it.queue(), it.waiting()))?,
+            HeldBy::Budget | HeldBy::Cooldown | HeldBy::Throttle | HeldBy::Breaker => return None,
+        };
+        (queue > 0 && waiting >= queue).then_some(queue)
+    }
+
     /// Returns the limit of a part, for the start of its strain.
     fn limit(&self, by: HeldBy) -> Option<u32> {
         match by {
@@ -40,15 +50,16 @@ impl Parts {
 }
 
 /// Notes that a part makes a call wait or refuses it. `hold` is the time for which a cooldown holds all
-/// calls, or a quota holds this one. `counts` is true if this is one more wait or refusal.
+/// calls, or a quota holds this one.
 #[cold]
 #[inline(never)]
 pub(super) fn note<X: Endpoint<Timer: Timer>>(
     target: &X,
     by: HeldBy,
     hold: Option<Duration>,
-    counts: bool,
+    limited: Limited,
 ) {
+    let counts = limited != Limited::Again;
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
     let hold = match &parts.cooldown {
@@ -75,8 +86,14 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     // A wait for a quota counts when it ends.
     let end = hold.filter(|_| by == HeldBy::Cooldown).unwrap_or_default();
     let until = now.saturating_add(nanos(end));
-    if parts.strains.note(by, began / MS, until / MS, times) {
-        emit(target, parts, now, EventKind::Limiting { by, limit: parts.limit(by), hold });
+    let begins = parts.strains.note(by, began / MS, until / MS, times);
+    let full = parts.full_queue(by).filter(|_| limited == Limited::Full);
+    let limited =
+        if limited == Limited::Full && full.is_none() { Limited::Refused } else { limited };
+    let fills = parts.strains.refuse(by, limited);
+    if begins || fills {
+        let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
+        emit(target, parts, now, EventKind::Limiting { by, limit, hold, full });
     }
 }
 
@@ -101,7 +118,7 @@ fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64
 pub(super) fn note_waits<X: Endpoint<Timer: Timer>>(target: &X) {
     let is_shared = |parts: &Parts| parts.fleet.is_shared() && !parts.strains.has(HeldBy::Quota);
     if target.parts().is_some_and(is_shared) {
-        note(target, HeldBy::Quota, None, false);
+        note(target, HeldBy::Quota, None, Limited::Again);
     }
 }
 
@@ -136,8 +153,8 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
     let now = nanos(target.timer().now());
     for by in PARTS {
         if parts.has_room(by, now) {
-            if let Some(Ended { lasted, ago, times }) = parts.strains.end(by, now / MS) {
-                emit(target, parts, now, EventKind::Relieved { by, lasted, ago, times });
+            if let Some(ended) = parts.strains.end(by, now / MS) {
+                emit(target, parts, now, relieved(by, ended, false));
             }
         }
     }
@@ -149,10 +166,16 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
 pub(super) fn cut<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
     let now = nanos(target.timer().now());
     for by in PARTS {
-        if let Some(Ended { lasted, ago, times }) = parts.strains.cut(by, now / MS) {
-            emit(target, parts, now, EventKind::Relieved { by, lasted, ago, times });
+        if let Some(ended) = parts.strains.cut(by, now / MS) {
+            emit(target, parts, now, relieved(by, ended, true));
         }
     }
+}
+
+/// Returns the event of a strain that has ended, or that the process leaves.
+const fn relieved(by: HeldBy, ended: Ended, leaves: bool) -> EventKind<'static> {
+    let Ended { lasted, ago, times, refused } = ended;
+    EventKind::Relieved { by, lasted, ago, times, refused, leaves }
 }
 
 /// Tells the observer what a quota has found out about its limits.

@@ -93,6 +93,7 @@ pub(crate) use progress::Refuser;
 pub(crate) use sending::{drops_unsent, note_unsent};
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};
+pub(crate) use strain::Limited;
 pub(crate) use target::{Endpoint, Slot};
 pub use target::{NoUpstream, Target, TargetFor};
 pub use wrapper::{Displayed, Observed, Via};

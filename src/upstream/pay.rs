@@ -1,5 +1,6 @@
 use super::payment::Payment;
 use super::progress::Refuser;
+use super::strain::Limited;
 use super::{Endpoint, Guard};
 use crate::budget::{Budget, Cause};
 use crate::observe::{CallKind, HeldBy};
@@ -39,7 +40,7 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             let Some(budget) = self.budget() else { return true };
             if !budget.take(payment.cause()) {
                 self.progress.set_refuser(Some(Refuser::Budget));
-                self.note_limit(HeldBy::Budget, None, true);
+                self.note_limit(HeldBy::Budget, None, Limited::Refused);
                 return false;
             }
             self.progress.payment = payment.held();

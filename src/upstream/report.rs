@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::guard::{Owned, TellFailure};
 use super::held::{Held, HeldPermit, finish};
+use super::strain::Limited;
 use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
 use crate::observe::HeldBy;
@@ -159,7 +160,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         drop(permit); // an end of a strain asks for room
         if new_hold.is_some() {
-            limits::note(&self.target, HeldBy::Cooldown, new_hold, false);
+            limits::note(&self.target, HeldBy::Cooldown, new_hold, Limited::Again);
         }
         if let Some((before, after)) = lowered {
             limits::tell_lowered(&self.target, now, before, after);
@@ -181,11 +182,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
     }
 
-    /// Notes that a part makes an attempt wait, for this time if it is known, or refuses it. `is_new` is
-    /// false if it has noted this attempt before.
+    /// Notes that a part makes an attempt wait, for this time if it is known, or refuses it.
     #[cold]
-    pub(crate) fn note_limit(&self, by: HeldBy, wait: Option<Duration>, is_new: bool) {
-        limits::note(&self.target, by, wait, is_new);
+    pub(crate) fn note_limit(&self, by: HeldBy, wait: Option<Duration>, limited: Limited) {
+        limits::note(&self.target, by, wait, limited);
     }
 
     /// Notes that an attempt goes on to wait for the quota.

@@ -183,8 +183,8 @@ impl<M: Timer> Shared<'_, M> {
 
 /// The leases.
 impl<M: Timer> Shared<'_, M> {
-    /// Returns the units of a resource that this process has. Negative units are a debt. `None` if
-    /// the upstream has no such limit.
+    /// Returns the units of a resource that this process has, for a budget in millionths of a token.
+    /// Negative units are a debt. `None` if the upstream has no such limit.
     #[must_use]
     pub fn balance(&self, resource: Resource) -> Option<i64> {
         match resource {
@@ -240,6 +240,16 @@ impl<M: Timer> Shared<'_, M> {
     pub fn set_ceiling(&self, resource: Resource, units: u64) {
         if let (Resource::Budget, Some(budget)) = (resource, self.upstream.budget()) {
             budget.set_ceiling(units);
+        }
+    }
+
+    /// Sets the number of units above which deposits into the budget wait for the store. They belong to
+    /// the [`balance`](Self::balance) but pay for no retry until this number is higher, because other
+    /// members may hold the tokens that are missing here. It is the capacity at first. Does nothing for a
+    /// quota.
+    pub fn set_usable(&self, resource: Resource, units: u64) {
+        if let (Resource::Budget, Some(budget)) = (resource, self.upstream.budget()) {
+            budget.set_usable(units);
         }
     }
 

@@ -20,6 +20,18 @@ pub(crate) struct Strains {
 /// The time without a wait or a refusal after which a strain has ended.
 const QUIET: u64 = 10_000; // ms
 
+/// What a part does to an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limited {
+    /// It makes the attempt wait.
+    Waits,
+    /// It makes an attempt wait that is counted already.
+    Again,
+    Refused,
+    /// It refuses the attempt because too many wait.
+    Full,
+}
+
 struct Strain {
     /// The start in milliseconds plus 1, and below it the number of waits and refusals. 0 without a
     /// strain.
@@ -27,8 +39,11 @@ struct Strain {
     /// The time of the latest refusal, or of the start or the end of the latest wait, or the end of the
     /// latest hold, in milliseconds.
     last: AtomicU64,
+    /// The refusals, and [`FULL`] after one that found the queue full.
+    refused: AtomicU64,
 }
 
+const FULL: u64 = 1 << 63;
 const TIMES_BITS: u32 = 20;
 const TIMES: u64 = (1 << TIMES_BITS) - 1;
 /// The largest start: the times beside it are those of 557 years.
@@ -43,19 +58,21 @@ pub(super) struct Ended {
     pub(super) ago: Duration,
     /// The number of waits and refusals.
     pub(super) times: u64,
+    /// The number of refusals among them.
+    pub(super) refused: u64,
 }
 
 impl Ended {
     /// Creates the strain of these times in milliseconds.
     const fn new(began: u64, last: u64, now: u64, times: u64) -> Self {
         let lasted = Duration::from_millis(last.saturating_sub(began));
-        Self { lasted, ago: Duration::from_millis(now.saturating_sub(last)), times }
+        Self { lasted, ago: Duration::from_millis(now.saturating_sub(last)), times, refused: 0 }
     }
 }
 
 impl Strain {
     const fn new() -> Self {
-        Self { word: AtomicU64::new(0), last: AtomicU64::new(0) }
+        Self { word: AtomicU64::new(0), last: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
     /// Counts `times` waits or refusals. `until` is the time at which the last of them ends. Returns
@@ -74,6 +91,28 @@ impl Strain {
                 Err(seen) => word = seen,
             }
         }
+    }
+
+    /// Counts a refusal that is noted too. Returns true for the first one of the strain that found the
+    /// queue full.
+    fn refuse(&self, limited: Limited) -> bool {
+        let more = match limited {
+            Limited::Waits | Limited::Again => return false,
+            Limited::Refused => 0,
+            Limited::Full => FULL,
+        };
+        let count = |word: u64| {
+            let times = (word & !FULL).saturating_add(1).min(TIMES);
+            Some(word & FULL | more | times)
+        };
+        let before = self.refused.fetch_update(Ordering::AcqRel, Ordering::Acquire, count);
+        more != 0 && before.is_ok_and(|before| before & FULL == 0)
+    }
+
+    /// Adds the refusals to a strain that has ended. One that comes at this moment is of the next strain.
+    fn count_refused(&self, ended: Ended) -> Ended {
+        let refused = self.refused.swap(0, Ordering::AcqRel) & !FULL;
+        Ended { refused: refused.min(ended.times), ..ended }
     }
 
     /// Lets a strain last until `now` at least, because a wait ends.
@@ -137,6 +176,12 @@ impl Strains {
         begins
     }
 
+    /// Counts what [`note`](Self::note) has counted as a refusal, if it is one. Returns true for the first
+    /// refusal of a strain that found the queue full.
+    pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {
+        self.of(by).is_some_and(|strain| strain.refuse(limited))
+    }
+
     pub(super) fn prolong(&self, by: HeldBy, now: u64) {
         if let Some(strain) = self.of(by) {
             strain.prolong(now);
@@ -144,16 +189,18 @@ impl Strains {
     }
 
     pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<Ended> {
-        let ended = self.of(by)?.end(now)?;
+        let strain = self.of(by)?;
+        let ended = strain.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
-        Some(ended)
+        Some(strain.count_refused(ended))
     }
 
     #[cfg(feature = "fleet")]
     pub(super) fn cut(&self, by: HeldBy, now: u64) -> Option<Ended> {
-        let ended = self.of(by)?.cut(now)?;
+        let strain = self.of(by)?;
+        let ended = strain.cut(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
-        Some(ended)
+        Some(strain.count_refused(ended))
     }
 
     /// Returns the strain of a part. The breaker has its own events.
@@ -208,7 +255,23 @@ mod tests {
         assert_eq!(strains.end(BY, 900 + QUIET - 1), None);
         let ended = strains.end(BY, 900 + QUIET + 7).unwrap();
         let (lasted, ago) = (Duration::from_millis(300), Duration::from_millis(QUIET + 7));
-        assert_eq!(ended, Ended { lasted, ago, times: 1 });
+        assert_eq!(ended, Ended { lasted, ago, times: 1, refused: 0 });
+    }
+
+    #[test]
+    fn refusals_are_counted_apart_and_a_full_queue_is_told_once_for_each_strain() {
+        let strains = Strains::new();
+        for strain in 0..3 {
+            let now = strain * 2 * QUIET;
+            let all = [Limited::Waits, Limited::Again, Limited::Refused, Limited::Full];
+            let told = all.into_iter().cycle().take(12).filter(|limited| {
+                strains.note(BY, now, now, u64::from(*limited != Limited::Again));
+                strains.refuse(BY, *limited)
+            });
+            assert_eq!(told.collect::<Vec<_>>(), [Limited::Full]);
+            let ended = strains.end(BY, now + QUIET).unwrap();
+            assert_eq!((ended.times, ended.refused), (9, 6));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@ use super::at_cost::AtCost;
 use super::guard::Owned;
 use super::parts::Observer;
 use super::parts::{Name, Parts};
+use super::strain::Limited;
 use super::wrapper::{Displayed, Observed};
 use crate::adaptive::AdaptiveTimeout;
 #[cfg(feature = "fleet")]
@@ -270,7 +271,7 @@ impl<M: Timer> Upstream<M> {
             cooldown.hold_by_hand(self.now(), after);
             let hold = cooldown.remaining(self.now());
             if hold.is_some() {
-                super::limits::note(self, HeldBy::Cooldown, hold, false);
+                super::limits::note(self, HeldBy::Cooldown, hold, Limited::Again);
             }
         }
     }

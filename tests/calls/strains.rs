@@ -133,7 +133,7 @@ fn a_throttle_is_two_lines_for_all_attempts_that_it_refuses() {
 }
 
 #[test]
-fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
+fn a_used_up_quota_is_two_lines_and_a_full_queue_is_one_more() {
     capture();
     let timer = ManualTimer::new();
     let bulkhead = Bulkhead::new(1).with_queue(2);
@@ -152,11 +152,12 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
         drive(join_all((0..10).map(|_| slow())), &timer);
     }
     let full = "feed: bulkhead full: 1 in flight, 1 queued, further calls wait or are refused";
-    assert_eq!(lines(), [format!("WARN {full}")]);
+    let no_queue = "feed: bulkhead: its queue of 2 is full, calls are refused";
+    assert_eq!(lines(), [format!("WARN {full}"), format!("WARN {no_queue}")]);
     timer.advance(SECOND * 10);
     drive(slow(), &timer).unwrap();
     let over =
-        "INFO feed: bulkhead has room again: 27 waits or refusals within 8.0s, until 12.0s ago";
+        "INFO feed: bulkhead has room again: 6 waits, 21 refused within 8.0s, until 12.0s ago";
     assert_eq!(lines(), [over]);
 
     let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
@@ -171,7 +172,23 @@ fn a_full_bulkhead_and_a_used_up_quota_are_two_lines_each() {
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();
-    let over = "INFO feed: quota has units again: 4 waits or refusals within 4.0s, until 20.0s ago";
+    let over = "INFO feed: quota was used up: 4 waits within 4.0s, until 20.0s ago";
+    assert_eq!(lines(), [over]);
+
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1)).with_queue(2);
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    let quick = || {
+        let op = |_| async { Ok::<_, Infallible>(()) };
+        retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()))
+    };
+    for _ in 0..2 {
+        drive(join_all((0..5).map(|_| quick())), &timer);
+    }
+    let no_queue = "WARN feed: quota: its queue of 2 is full, calls are refused";
+    assert_eq!(lines(), [used_up, no_queue], "once in a strain");
+    timer.advance(SECOND * 20);
+    drive(quick(), &timer).unwrap();
+    let over = "INFO feed: quota was used up: 4 waits, 5 refused within 4.0s, until 20.0s ago";
     assert_eq!(lines(), [over]);
 }
 
@@ -211,7 +228,7 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     shared.extend(requests, SECOND);
     shared.adjust(requests, 1);
     feed.try_admit().unwrap().succeeded();
-    assert_eq!(lines(), ["INFO feed: quota has units again: 2 waits or refusals, 20.0s ago"]);
+    assert_eq!(lines(), ["INFO feed: quota was used up: 2 refused, 20.0s ago"]);
     timer.advance(SECOND * 20);
     assert_eq!(warns(), 0, "after a rest");
     shared.extend(requests, SECOND);
@@ -286,8 +303,7 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
     timer.advance(SECOND * 10);
     assert!(quick().as_mut().poll(&mut context).is_ready());
-    let over =
-        "INFO feed: quota has units again: 3 waits or refusals within 300.0ms, until 10.0s ago";
+    let over = "INFO feed: quota was used up: 3 waits within 300.0ms, until 10.0s ago";
     assert_eq!(lines(), [over], "it began with the first wait");
 
     // The store says that it has none: the first wait is a strain, when it asks again at the latest.
@@ -307,11 +323,12 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
 fn a_strain_has_two_events() {
     let (timer, seen) = (ManualTimer::new(), RefCell::new(Vec::new()));
     let observer = |event: &Event<'_>| match event.kind {
-        EventKind::Limiting { by, limit, hold, .. } => {
-            seen.borrow_mut().push(format!("{by:?} {limit:?} {hold:?} {}", event.call.is_none()));
+        EventKind::Limiting { by, limit, hold, full, .. } => {
+            let (full, alone) = (full.is_some(), event.call.is_none());
+            seen.borrow_mut().push(format!("{by:?} {limit:?} {hold:?} {full} {alone}"));
         }
-        EventKind::Relieved { by, lasted, ago, times, .. } => {
-            seen.borrow_mut().push(format!("{by:?} {lasted:?} {ago:?} {times}"));
+        EventKind::Relieved { by, lasted, ago, times, refused, leaves, .. } => {
+            seen.borrow_mut().push(format!("{by:?} {lasted:?} {ago:?} {times} {refused} {leaves}"));
         }
         _ => {}
     };
@@ -325,7 +342,7 @@ fn a_strain_has_two_events() {
         timer.advance(SECOND);
         drive(retry(|_| async { Ok::<_, &str>(()) }, POLICY, Never).on(target()), &timer).unwrap();
     }
-    assert_eq!(seen.into_inner(), ["Budget Some(1) None true", "Budget 3s 10s 2"]);
+    assert_eq!(seen.into_inner(), ["Budget Some(1) None false true", "Budget 3s 10s 2 2 false"]);
     assert_eq!(HeldBy::Breaker.as_str(), "breaker");
 }
 

@@ -419,7 +419,7 @@ fn a_fleet_logs_each_state_at_debug() {
         (Level::DEBUG, "learning: the store answers again, 3 processes known last"),
         (Level::DEBUG, "shared by 3 processes"),
     ];
-    let expected = expected.map(|(level, text)| (level, format!("feed: fleet {text}"), 0));
+    let expected = expected.map(|(level, text)| (level, format!("feed: fleet state: {text}"), 0));
     assert_eq!(lines.collect::<Vec<_>>(), expected);
 }
 

@@ -241,6 +241,12 @@ async fn parts() {
     let _first = upstream.try_admit().unwrap();
     assert!(upstream.admit(Never).now_or_never().is_none());
 
+    let upstream = feed().with_bulkhead(Bulkhead::new(1).with_queue(1));
+    let _first = upstream.try_admit().unwrap();
+    let mut second = Box::pin(upstream.admit(Never));
+    assert!((&mut second).now_or_never().is_none());
+    assert!(upstream.admit(Never).await.is_err(), "the queue is full");
+
     for is_shadow in [false, true] {
         let quota = Quota::new().with_requests(Rate::per_minute(1).with_burst(1));
         let upstream = feed().with_quota(quota.with_shadow(is_shadow));

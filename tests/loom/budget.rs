@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use loom::thread;
-use resile::Budget;
+use resile::time::ManualTimer;
+use resile::upstream::Resource;
+use resile::{Budget, Upstream};
 
 fn shared(budget: Budget) -> Arc<Budget> {
     // Makes its atomics before sharing. The withdrawal that fails makes those of the signal.
@@ -74,5 +76,35 @@ fn a_refund_beside_a_deposit_never_passes_the_capacity() {
         budget.refund();
         thread.join().unwrap();
         assert_eq!(budget.available(), 1);
+    });
+}
+
+/// The store lets a deposit count that has waited for it, beside a success and a failure.
+#[test]
+fn a_deposit_that_waits_is_neither_lost_nor_doubled() {
+    const TOKEN: u64 = 1_000_000;
+    loom::model(|| {
+        let budget = Budget::new().with_capacity(3).with_deposit(1.0);
+        let host = Upstream::new("model").with_budget(budget).with_timer(ManualTimer::new());
+        let host = Arc::new(host);
+        let tokens = |host: &Upstream<ManualTimer>| host.budget().unwrap().available();
+        let shared = host.share().unwrap();
+        shared.set_low(Resource::Budget, 0);
+        shared.adjust(Resource::Budget, i64::MIN);
+        shared.set_usable(Resource::Budget, 0);
+        assert!(!host.budget().unwrap().withdraw());
+        host.budget().unwrap().deposit();
+        assert_eq!((tokens(&host), shared.balance(Resource::Budget)), (0, Some(1_000_000)));
+        let other = Arc::clone(&host);
+        let thread = thread::spawn(move || {
+            let budget = other.budget().unwrap();
+            budget.deposit();
+            u32::from(budget.withdraw())
+        });
+        shared.set_usable(Resource::Budget, 2 * TOKEN);
+        let taken = thread.join().unwrap();
+        assert_eq!(shared.balance(Resource::Budget), Some(2_000_000 - 1_000_000 * i64::from(taken)));
+        shared.set_usable(Resource::Budget, 3 * TOKEN);
+        assert_eq!(tokens(&host), 2 - taken);
     });
 }

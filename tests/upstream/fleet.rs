@@ -86,12 +86,12 @@ fn each_change_of_the_state_is_one_event() {
     assert_eq!(
         *seen.lock().unwrap(),
         [
-            "model: fleet shared by 1 process",
-            "model: fleet coasting: the store does not answer (4.5s since its last answer)",
-            "model: fleet safe mode: the store does not answer, 3 processes known last (7.5s since \
+            "model: fleet state: shared by 1 process",
+            "model: fleet state: coasting: the store does not answer (4.5s since its last answer)",
+            "model: fleet state: safe mode: the store does not answer, 3 processes known last (7.5s since \
              its last answer)",
-            "model: fleet learning: the store answers again, 1 process known last",
-            "model: fleet shared by 2 processes",
+            "model: fleet state: learning: the store answers again, 1 process known last",
+            "model: fleet state: shared by 2 processes",
         ]
     );
 }
@@ -114,6 +114,7 @@ fn a_status_is_worded() {
     ];
     for (state, word, text) in all {
         assert_eq!((state.as_str(), worded(state).as_str()), (word, text));
+        assert_eq!(format!("{state:>9}"), format!("{word:>9}"));
     }
     assert_eq!(format!("{host:?}").matches("fleet: Some(Left)").count(), 1);
     assert!(format!("{shared:?}").contains("Left"));
@@ -146,7 +147,7 @@ fn a_member_that_leaves_tells_the_numbers_of_its_strains() {
     host.try_admit().unwrap_err();
     assert_eq!(told().len(), 1);
     shared.end_strains();
-    assert_eq!(told(), ["model: quota has units again: 2 waits or refusals within 1.0s"]);
+    assert_eq!(told(), ["model: quota was used up: 2 refused within 1.0s, and the process leaves"]);
     shared.end_strains();
     drop(shared);
     timer.advance(60 * SECOND);

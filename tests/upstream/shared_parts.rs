@@ -44,6 +44,14 @@ enum Step {
     Spend,
     GiveBack,
     Low(u64),
+    Usable(u64),
+}
+
+/// Returns what can be used and what waits after an addition, up to `most` in all.
+fn brought((left, earned): (u64, u64), amount: u64, usable: u64, most: u64) -> (u64, u64) {
+    let now = left.max((left + amount).min(usable).min(most));
+    let rest = if usable < most { amount - (now - left) } else { 0 };
+    (now, earned.max((earned + rest).min(most.saturating_sub(now))))
 }
 
 /// A token, in the units of a budget.
@@ -61,11 +69,13 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Spend),
         2 => Just(Step::GiveBack),
         1 => (0..most).prop_map(Step::Low),
+        2 => (0..most).prop_map(Step::Usable),
     ]
 }
 
 proptest! {
-    /// The budget is a number between 0 and its capacity. Deposits stop at the ceiling. A token
+    /// The budget is a number between 0 and its capacity. Deposits stop at the ceiling, and those above the
+    /// usable number wait. A token
     /// that is given back is not a deposit. A call that leaves too few tokens sets the signal.
     #[test]
     fn a_shared_budget_follows_a_plain_model(steps in prop::collection::vec(step(), 1..60)) {
@@ -73,18 +83,27 @@ proptest! {
         let host = Upstream::new("model").with_budget(budget).with_timer(ManualTimer::new());
         let (shared, budget) = (host.share().unwrap(), host.budget().unwrap());
         let capacity = u64::from(CAPACITY) * TOKEN;
-        let (mut left, mut ceiling, mut low) = (capacity, capacity, 0);
+        let (mut left, mut earned) = (capacity, 0_u64);
+        let (mut ceiling, mut usable, mut low) = (capacity, capacity, 0);
         for step in steps {
             while changed(&shared) {}
             let mut is_low = false;
             match step {
                 Step::Adjust(change) => {
                     shared.adjust(Resource::Budget, change);
+                    let waited = earned;
+                    earned = earned.saturating_add_signed(change.min(0));
+                    let change = change.saturating_add_unsigned(waited - earned);
                     left = left.saturating_add_signed(change).min(capacity);
                 }
                 Step::Ceiling(units) => {
                     shared.set_ceiling(Resource::Budget, units);
                     ceiling = units.min(capacity);
+                }
+                Step::Usable(units) => {
+                    shared.set_usable(Resource::Budget, units);
+                    usable = units.min(capacity);
+                    (left, earned) = brought((left, 0), earned, usable, capacity);
                 }
                 Step::Low(units) => {
                     shared.set_low(Resource::Budget, units);
@@ -92,7 +111,7 @@ proptest! {
                 }
                 Step::Deposit => {
                     budget.deposit();
-                    left = left.max((left + 3 * TOKEN / 10).min(ceiling));
+                    (left, earned) = brought((left, earned), 3 * TOKEN / 10, usable, ceiling);
                 }
                 Step::Spend | Step::GiveBack => {
                     let is_paid = budget.withdraw();
@@ -102,10 +121,12 @@ proptest! {
                         left -= TOKEN;
                     } else if is_paid {
                         budget.refund();
+                        (left, earned) = brought((left - TOKEN, earned), TOKEN, usable, capacity);
                     }
                 }
             }
-            prop_assert_eq!(shared.balance(Resource::Budget), i64::try_from(left).ok());
+            prop_assert_eq!(shared.balance(Resource::Budget), i64::try_from(left + earned).ok());
+            prop_assert_eq!(u64::from(budget.available()), left / TOKEN);
             prop_assert_eq!(changed(&shared), is_low);
         }
         drop(shared);

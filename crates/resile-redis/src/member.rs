@@ -72,9 +72,10 @@ pub struct Snapshot {
 pub struct Leased {
     /// The limit.
     pub resource: Resource,
-    /// The units that this process has.
+    /// The units that this process has, for the budget in millionths of a token.
     pub balance: i64,
-    /// The level of the whole fleet as last reported.
+    /// The level of the whole fleet as last reported, in the same units. The units that processes have
+    /// do not belong to it.
     pub level: Option<i64>,
 }
 

@@ -8,10 +8,10 @@ use super::pace::SHORTEST;
 use super::round::{Failure, Outcome};
 use super::step::{Agent, adjust};
 use super::tell::is_away;
-use crate::lease::{Lease, TTL};
+use crate::lease::TTL;
 use crate::meter::word;
 use crate::name;
-use crate::scripts::{HoldNotice, LeaseReply, LeaveNotice, SilenceNotice};
+use crate::scripts::{HoldNotice, LeaveNotice, SilenceNotice};
 
 /// The least step of a clock that is worth a line in the log.
 const LEAST_STEP: Duration = Duration::from_millis(500);
@@ -134,8 +134,8 @@ impl<M: Timer> Agent<'_, M> {
                     }
                     adjust(self.shared, lease, change, now);
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
-                    let ceiling = ceiling(lease, &reply, ask.want);
-                    self.shared.set_ceiling(lease.resource, ceiling);
+                    self.shared.set_ceiling(lease.resource, lease.most());
+                    self.shared.set_usable(lease.resource, lease.usable());
                 }
             }
             (_, Answer::Limits(limits)) => self.limit(limits),
@@ -205,6 +205,7 @@ impl<M: Timer> Agent<'_, M> {
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     lease.mode.failed(now, waited);
                     lease.learn(ask.told);
+                    self.shared.set_usable(lease.resource, lease.floor.unsigned_abs());
                 }
             }
             // A server that is silent here is soon asked for each lease too.
@@ -216,10 +217,4 @@ impl<M: Timer> Agent<'_, M> {
             _ => {}
         }
     }
-}
-
-/// Returns the units above which deposits are lost. A full fleet needs no more of them.
-fn ceiling(lease: &Lease, reply: &LeaseReply, want: i64) -> u64 {
-    let is_full = reply.level >= lease.scale.most;
-    if is_full { want.max(0).unsigned_abs() } else { u64::MAX }
 }

@@ -104,6 +104,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             // The tokens are those of the fleet. A process wants the cost of its next retry.
             tokens = shared.balance(Resource::Budget).unwrap_or(0);
             shared.adjust(Resource::Budget, tokens.saturating_neg());
+            shared.set_usable(Resource::Budget, 0);
             leases.push(Lease::new(Resource::Budget, scale, Scale::cost_of(budget)));
         }
         let alarms = vec![Alarm::default(); leases.len()];
@@ -159,7 +160,9 @@ impl<'a, M: Timer> Agent<'a, M> {
                 let change = lease.share(balance, waiting, share, members, now);
                 self.shared.extend(lease.resource, TTL);
                 adjust(self.shared, lease, change, now);
-                self.shared.set_ceiling(lease.resource, lease.ceiling(share));
+                let ceiling = lease.ceiling(share);
+                self.shared.set_ceiling(lease.resource, ceiling);
+                self.shared.set_usable(lease.resource, ceiling);
             }
             let low = lease.low(waiting, members).max(0);
             self.shared.set_low(lease.resource, low.unsigned_abs());
@@ -230,6 +233,9 @@ impl<'a, M: Timer> Agent<'a, M> {
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
             let (balance, waiting) = account(self.shared, lease.resource);
             if lease.due_at(balance, waiting, members).is_some_and(|at| at <= now) {
+                // Successes from here on are of the next exchange, so they pay for nothing before its answer.
+                self.shared.set_usable(lease.resource, 0);
+                let balance = self.shared.balance(lease.resource).unwrap_or(balance);
                 let (ask, surplus) = lease.ask(balance, waiting, members, now);
                 if surplus != 0 {
                     self.shared.adjust(lease.resource, surplus.saturating_neg());

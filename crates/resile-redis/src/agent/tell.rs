@@ -26,8 +26,7 @@ impl<M: Timer> Agent<'_, M> {
     pub(super) fn tell_parts(&self) {
         let upstream = self.shared.upstream().name();
         let (has_breaker, votes) = (self.shared.upstream().breaker().is_some(), self.has_votes());
-        let is_idle = self.leases.is_empty() && self.shared.upstream().cooldown().is_none();
-        if is_idle && !(votes && has_breaker) {
+        if self.shares_nothing() {
             tracing::warn!(
                 target: "resile", upstream,
                 "{upstream}: fleet: nothing to share: the upstream has no quota, no cooldown, no \
@@ -40,6 +39,11 @@ impl<M: Timer> Agent<'_, M> {
                  leave `with_votes` out"
             );
         }
+    }
+
+    fn shares_nothing(&self) -> bool {
+        let has_part = !self.leases.is_empty() || self.shared.upstream().cooldown().is_some();
+        !has_part && !self.votes_count()
     }
 
     /// Reports a state that lasts, and logs the reason of a bad one.
@@ -67,10 +71,12 @@ impl<M: Timer> Agent<'_, M> {
         if let Some(before) = self.notices.count(members, now) {
             let words = self.departures.tell(members, before);
             let before = Some(before).filter(|before| *before > 0);
-            tracing::info!(
-                target: "resile", upstream, members, before,
-                "{upstream}: fleet: shared by {words}"
-            );
+            if !self.shares_nothing() {
+                tracing::info!(
+                    target: "resile", upstream, members, before,
+                    "{upstream}: fleet: shared by {words}"
+                );
+            }
         } else if !self.notices.has_news() && told == state {
             self.departures.settle(now);
         }

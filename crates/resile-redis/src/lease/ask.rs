@@ -14,6 +14,7 @@ pub(crate) struct Ask {
     pub(crate) told: Option<u64>,
     pub(crate) own: i64,
     pub(crate) away: u32,
+    pub(crate) floor: i64,
 }
 
 impl Ask {
@@ -25,7 +26,7 @@ impl Ask {
         ttl: Duration,
         weight: u32,
     ) -> LeaseRequest<'a> {
-        let Self { base, spent, least, want, memory, told, own, away } = *self;
+        let Self { base, spent, least, want, memory, told, own, away, floor } = *self;
         let Scale { capacity, calm, rate, parts, .. } = *scale;
         LeaseRequest {
             id,
@@ -43,6 +44,7 @@ impl Ask {
             calm,
             weight,
             away,
+            floor,
         }
     }
 }

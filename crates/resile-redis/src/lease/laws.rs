@@ -13,6 +13,8 @@ use crate::scripts::model::{Account, Model};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CAPACITY: i64 = 1_000;
+/// The cost of a retry.
+const FLOOR: i64 = 10;
 
 /// A process: its account and what it has.
 struct Process {
@@ -35,6 +37,8 @@ enum Step {
     Spend(usize, i64),
     /// Gives units of earlier reservations back.
     Refund(usize, i64),
+    /// Adds units that nobody had, as a success does to a budget.
+    Deposit(usize, i64),
     Exchange(usize),
     /// The server does not get the request.
     LoseRequest(usize),
@@ -78,13 +82,17 @@ const WITH_SHARE: Scale = Scale { per_second: 100.0, ..SCALE };
 
 impl World {
     fn new(scale: Scale) -> Self {
-        let process = |name: &&str| Process {
-            // One of them wants the cost of its next retries.
-            lease: Lease::new(Resource::Budget, scale, if *name == "b" { 10 } else { 0 }),
+        // One of them wants the cost of its next retries.
+        Self::with_floors(scale, [0, FLOOR, 0])
+    }
+
+    fn with_floors(scale: Scale, floors: [i64; NAMES.len()]) -> Self {
+        let process = |floor| Process {
+            lease: Lease::new(Resource::Budget, scale, floor),
             balance: 0,
             spent: 0,
         };
-        let processes = NAMES.iter().map(process).collect();
+        let processes = floors.into_iter().map(process).collect();
         let (server, now) = (Account::default(), Duration::from_secs(1));
         Self { processes, server, now, shared: 0 }
     }
@@ -116,6 +124,10 @@ impl World {
             }
             Step::Refund(who, units) => {
                 let units = units.min(self.processes[who].spent);
+                self.processes[who].balance += units;
+                self.processes[who].spent -= units;
+            }
+            Step::Deposit(who, units) => {
                 self.processes[who].balance += units;
                 self.processes[who].spent -= units;
             }
@@ -202,6 +214,44 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// Without a refill the level and all leases together are at most the capacity, whatever successes
+    /// add. Beyond it a process keeps only the cost of a retry that its own successes have paid for, and
+    /// nobody does so while the others leave room.
+    #[test]
+    fn the_level_and_the_leases_are_at_most_the_capacity(
+        steps in prop::collection::vec(
+            prop_oneof![
+                2 => step(3_000),
+                1 => (0..NAMES.len(), 0..CAPACITY).prop_map(|(who, units)| Step::Deposit(who, units)),
+            ],
+            1..60,
+        ),
+        floor in prop_oneof![Just(0), Just(FLOOR), Just(CAPACITY / 2)],
+    ) {
+        let mut world = World::with_floors(SCALE, [floor; NAMES.len()]);
+        for step in steps {
+            world.take(&step);
+            let all = world.server.level.max(0) + world.server.held();
+            let members = i64::try_from(NAMES.len()).unwrap();
+            let most = CAPACITY + if floor == 0 { 0 } else { floor * (members - 1) };
+            prop_assert!(all <= most.into(), "{all} after {step:?}");
+        }
+        // A process gives back what it no longer needs, so at most the costs of the next retries are left.
+        for _ in 0..100 {
+            for who in 0..NAMES.len() {
+                world.take(&Step::Wait(100));
+                world.take(&Step::Exchange(who));
+            }
+        }
+        let all = world.server.level.max(0) + world.server.held();
+        let most = CAPACITY.max(floor * 3) + 3; // each demand is rounded up
+        prop_assert!(all <= most.into(), "{all} at the end");
+    }
+}
+
 /// A process gives itself a unit while the account is empty. It is the case that an earlier form of the
 /// law, without own units, did not allow.
 #[test]
@@ -235,7 +285,6 @@ fn own_units_only_empty_the_account() {
 /// first use after the rest is charged, also if it was of units that the server took back.
 #[test]
 fn a_process_at_rest_is_silent_and_owes_nothing() {
-    const FLOOR: i64 = 10;
     let mut world = World::new(SCALE);
     world.processes[0].lease = Lease::new(Resource::Budget, SCALE, FLOOR);
     for step in [Step::Exchange(0), Step::Spend(0, 7), Step::Rest(0, true)] {

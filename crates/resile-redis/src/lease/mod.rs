@@ -41,6 +41,8 @@ pub(crate) struct Lease {
     /// The level that the server last reported, and the units that this process had then.
     level: Option<i64>,
     held: i64,
+    /// The units that the fleet had room for then.
+    room: i64,
     /// The units that calls were refused since the last exchange because they do not wait.
     refused: i64,
     /// The lowest level that the provider has reported and the server does not know.
@@ -58,7 +60,7 @@ pub(crate) struct Lease {
     /// The factor of the demand while calls wait.
     boost: f64,
     /// The units that a process always wants: the price of a retry, or 0.
-    floor: i64,
+    pub(crate) floor: i64,
     /// The time up to which the share of the limit was added, in safe mode.
     shared_until: Option<Duration>,
     /// The part of a unit that the share has left.
@@ -100,6 +102,7 @@ impl Lease {
             base: 0,
             level: None,
             held: 0,
+            room: 0,
             refused: 0,
             told: None,
             demand: Demand::NEW,
@@ -239,10 +242,11 @@ impl Lease {
             spent,
             least: signed(waiting.first).min(self.scale.most),
             want,
-            memory: Some(self.memory(now)),
+            memory: Some(self.memory(balance, members, now)),
             told: self.told.take(),
             own: self.own,
             away: self.away,
+            floor: self.floor,
         };
         self.base = self.base.min(spent);
         self.refused = 0;
@@ -260,17 +264,21 @@ impl Lease {
             told: None,
             own: self.own,
             away: self.away,
+            floor: self.floor,
         }
     }
 
     /// Returns the highest level that the fleet can have now, as far as this process knows. A new
-    /// fleet begins with a burst.
-    fn memory(&self, now: Duration) -> i64 {
+    /// fleet begins with a burst. The tokens of a budget that processes hold come back to a lost account,
+    /// and all hold about as many.
+    fn memory(&self, balance: i64, members: u32, now: Duration) -> i64 {
         let (Some(level), Some(at)) = (self.level, self.answered_at) else {
             return self.scale.burst;
         };
         let refill = floor(self.scale.per_second * now.saturating_sub(at).as_secs_f64());
-        level.saturating_add(refill).min(self.scale.most)
+        let own = if self.floor > 0 { self.held.min(balance).max(0) } else { 0 };
+        let leased = own.saturating_mul(members.into());
+        level.saturating_add(refill).saturating_add(leased).min(self.scale.most)
     }
 
     /// Returns the end of the lease that the last exchange began. The server counts from a later
@@ -293,6 +301,7 @@ impl Lease {
         self.away = 0;
         self.level = Some(reply.level);
         self.held = reply.granted.saturating_sub(ask.spent);
+        self.room = reply.room;
         self.pause = reply.wait.unwrap_or(RENEWAL);
         let lacks = self.held < ask.want && matches!(self.mode.state(), State::Shared);
         self.lacks_since = lacks.then(|| self.lacks_since.unwrap_or(now));
@@ -316,6 +325,17 @@ impl Lease {
             State::Safe => lasts(RENEWAL),
             _ => false,
         }
+    }
+
+    /// Returns the units that calls may use, also of deposits that the server does not know: those that it
+    /// counts for this process. The price of the next retry is earned by successes of the process itself.
+    pub(crate) fn usable(&self) -> u64 {
+        self.held.max(self.floor).max(0).unsigned_abs()
+    }
+
+    /// Returns the units above which deposits are lost. A full fleet needs no more of them.
+    pub(crate) fn most(&self) -> u64 {
+        self.usable().saturating_add(self.room.max(0).unsigned_abs())
     }
 
     /// Returns the units that this process may save in safe mode.

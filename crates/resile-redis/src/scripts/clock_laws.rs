@@ -87,6 +87,7 @@ prop_compose! {
             calm: 100_000_000,
             weight: 1,
             away: if is_away { 3 } else { 0 },
+            floor: 0,
         }
     }
 }

@@ -69,6 +69,7 @@ impl Member {
             calm: CAPACITY,
             weight: 1,
             away: 0,
+            floor: 0,
         };
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {

@@ -36,6 +36,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         calm: capacity,
         weight: 1,
         away: 0,
+        floor: 0,
     }
 }
 

@@ -6,13 +6,14 @@
 -- fleet back saved till", `r` packed list of the members that lack units, each as id, lack, turn,
 -- tag, step, till, and for each member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told
--- ('' for none), own, calm, weight (1 to 100), away. `told` is the level that the provider has
+-- ('' for none), own, calm, weight (1 to 100), away, floor. `told` is the level that the provider has
 -- reported. `own` are the units that the member gave itself while the server was away. `calm` are
--- the most parts that an account with a refill keeps while no member lacks units, together with the
--- units that the members hold. `away` is 0, or the number of members by which this one has divided
--- the limit since its last exchange.
--- Reply: granted, level, wait (us, -1 for never), is_new, and the step by which the clock ran back
--- (us).
+-- the most parts that an account keeps together with the units that the members hold: always
+-- without a refill, and while no member lacks units with one. `away` is 0, or the number of members
+-- by which this one has divided the limit since its last exchange. `floor` are the units that a
+-- member keeps of its own deposits on an account without a refill, even if the others hold all.
+-- Reply: granted, level, wait (us, -1 for never), is_new, the step by which the clock ran back (us),
+-- and the units that are missing from the calm account and the members.
 --
 -- The level and the capacity are in parts. There are `scale` parts in a unit, and `rate` parts
 -- arrive in a microsecond. All other amounts are in units. A member reports the sum of all that it
@@ -68,6 +69,7 @@ local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local own = number(12, 0, MOST_UNITS)
 local calm = number(13, 0, capacity)
 local weight, away = number(14, 1, 100), number(15, 0, 2 ^ 20)
+local floor = number(16, 0, MOST_UNITS)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -220,7 +222,7 @@ end
 
 -- The units that the members hold are of the burst too.
 local function calmed(held_units)
-    if is_scarce or rate == 0 then
+    if is_scarce and rate > 0 then
         return level
     end
     return math.min(level, math.max(0, calm - held_units * scale))
@@ -241,6 +243,12 @@ if spent > granted then -- the member spent more than its lease, so the account 
     granted = spent
 end
 local held = granted - spent
+local mine_before = record and record.granted - record.spent or 0
+if rate == 0 then -- deposits above what all may have are lost
+    local others = math.max(0, all_held - mine_before)
+    held = math.min(held, math.max(floor, mine_before, units(calm) - others))
+    level = calmed(bounded(others, 0, MOST - held) + held)
+end
 if told then -- the provider knows better
     level = math.min(level, moved(0, bounded(told, 0, MOST_UNITS)))
 end
@@ -327,7 +335,7 @@ elseif held < want then
     end
 end
 top = math.max(top, tag)
-all_held = bounded(all_held - (record and record.granted - record.spent or 0), 0, MOST - held) + held
+all_held = bounded(all_held - mine_before, 0, MOST - held) + held
 level = calmed(all_held) -- calls may have given units back
 
 -- `missing` and `reserved` are at most the capacity, so their product is at most 2^53.
@@ -399,4 +407,5 @@ if rate > 0 then
 end
 life = math.min(math.max(life, 10 * ttl), 30 * 86400 * SECOND)
 redis.call('PEXPIRE', key, text(math.ceil(life / 1000)))
-return { granted, units(level), wait, is_new, stepped }
+local missing_units = math.max(0, units(calm - level - all_held * scale))
+return { granted, units(level), wait, is_new, stepped, missing_units }

@@ -36,6 +36,9 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) own: i64,
     /// The most parts that the account keeps while no member lacks units.
     pub(crate) calm: i64,
+    /// The units that the member may hold of its own deposits, even if the others hold all that an
+    /// account without a refill has.
+    pub(crate) floor: i64,
     /// The weight of the member among those that lack units, from 1 to 100.
     pub(crate) weight: u32,
     /// The number of members by which this one has divided the limit since its last answer, or 0.
@@ -56,6 +59,8 @@ pub(crate) struct LeaseReply {
     pub(crate) is_new: bool,
     /// The step by which the clock of the server ran back since the last exchange.
     pub(crate) stepped: Duration,
+    /// The units that the account has room for, beside its level and what the members hold.
+    pub(crate) room: i64,
 }
 
 impl Request for LeaseRequest<'_> {
@@ -85,15 +90,16 @@ impl Request for LeaseRequest<'_> {
             self.calm.to_string(),
             self.weight.to_string(),
             self.away.to_string(),
+            self.floor.to_string(),
         ]
     }
 
     fn parse(reply: &Value) -> Result<LeaseReply, ScriptError> {
         let parsed = || {
-            let [granted, level, wait, is_new, stepped] = integers(reply)?;
+            let [granted, level, wait, is_new, stepped, room] = integers(reply)?;
             let wait = if wait == -1 { None } else { Some(from_micros(wait)?) };
             let (is_new, stepped) = (flag(is_new)?, from_micros(stepped)?);
-            Some(LeaseReply { granted, level, wait, is_new, stepped })
+            Some(LeaseReply { granted, level, wait, is_new, stepped, room })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

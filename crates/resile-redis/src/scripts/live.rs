@@ -31,6 +31,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         calm: 100_000_000,
         weight: 1,
         away: 0,
+        floor: 0,
     }
 }
 
@@ -64,8 +65,14 @@ async fn each_script_runs_on_the_time_of_the_server() {
     let stepped = Duration::ZERO;
     let reply = run(&mut connection, "lease", &lease("a")).await.unwrap();
     let after = time(&mut connection).await;
-    let expected =
-        LeaseReply { granted: 30, level: 70, wait: Some(Duration::ZERO), is_new: true, stepped };
+    let expected = LeaseReply {
+        granted: 30,
+        level: 70,
+        wait: Some(Duration::ZERO),
+        is_new: true,
+        stepped,
+        room: 0,
+    };
     assert_eq!(reply, expected);
     let stored: u64 = cmd("HGET").arg("lease").arg("t").query_async(&mut connection).await.unwrap();
     assert!((before..=after).contains(&stored), "{before} {stored} {after}");
@@ -286,7 +293,7 @@ proptest! {
     fn garbage_is_an_error(reply in reply()) {
         let is_flag = |n: i64| n == 0 || n == 1;
         checks::<LeaseRequest<'_>>(&reply, 0, |n| {
-            n.len() == 5 && n[2] >= -1 && is_flag(n[3]) && n[4] >= 0
+            n.len() == 6 && n[2] >= -1 && is_flag(n[3]) && n[4] >= 0
         });
         checks::<HoldRequest<'_>>(&reply, 1, |n| {
             n.len() == 4 && n[..3].iter().all(|n| *n >= 0) && is_flag(n[3])

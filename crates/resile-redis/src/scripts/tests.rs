@@ -126,9 +126,10 @@ prop_compose! {
         calm in prop_oneof![1 => Just(90_i64), 1 => 0_i64..60],
         weight in prop_oneof![2 => Just(1_u32), 1 => 0_u32..120],
         away in prop_oneof![3 => Just(0_u32), 1 => 0_u32..6],
+        floor in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away, floor }
     }
 }
 
@@ -145,15 +146,15 @@ fn extreme() -> impl Strategy<Value = i64> {
 prop_compose! {
     fn extreme_lease()(
         id in id(),
-        numbers in prop::array::uniform9(extreme()),
+        numbers in prop::array::uniform10(extreme()),
         ttl in extreme_duration(),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
         weight in prop_oneof![Just(1_u32), any::<u32>(), 1_u32..=100],
         away in prop_oneof![Just(0_u32), any::<u32>()],
     ) -> LeaseRequest<'static> {
-        let [capacity, rate, scale, base, spent, least, want, own, calm] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away }
+        let [capacity, rate, scale, base, spent, least, want, own, calm, floor] = numbers;
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away, floor }
     }
 }
 
@@ -268,6 +269,7 @@ fn the_longest_wait_is_that_of_the_model() {
         calm: most,
         weight: 1,
         away: 0,
+        floor: 0,
     };
     let steps = [
         (START, request("a", 0, most / 2)),

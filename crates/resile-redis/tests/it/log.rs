@@ -179,6 +179,20 @@ async fn an_upstream_without_a_part_to_share_is_told_once() {
     assert_eq!(warned(&fleet, cooldown), [""; 0]);
 }
 
+#[tokio::test]
+async fn a_member_with_nothing_to_share_does_not_say_that_it_shares() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new(&server.url()).unwrap();
+    let mates = [Upstream::new("bare"), Upstream::new("cool").with_cooldown(Cooldown::new())]
+        .map(|upstream| Mate::join(&fleet, upstream));
+    let shares = || !lines.with("cool: fleet: shared by 1 process").is_empty();
+    until("the line of the other", shares, || format!("{:?}", lines.with(""))).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(mates[0].state(), State::Shared);
+    assert_eq!(lines.with("bare: fleet: shared by"), [""; 0]);
+}
+
 /// Without a limit there is no part of it, and one process uses all of it.
 #[tokio::test]
 async fn a_start_without_a_server_tells_no_part_that_is_none() {

@@ -2,6 +2,7 @@ use super::super::{LeaseReply, LeaseRequest};
 use super::rivals::{Place, Record, Rivals};
 use super::{MOST_PARTS, MOST_UNITS, Model, SECOND, Stored, Time, ceil, duration, id, micros};
 use std::collections::BTreeMap;
+use std::mem;
 
 /// The leases after which a silent member is forgotten.
 const REMEMBERED: i128 = 30;
@@ -98,12 +99,27 @@ impl Account {
     }
 
     /// Takes from the level what an account and its members do not keep while no member lacks units: both
-    /// together have at most the burst.
+    /// together have at most the burst. Without a refill they never have more.
     fn calm(&mut self, request: &LeaseRequest<'_>, capacity: i128) {
-        if self.time.now > self.scarce_until && request.rate > 0 {
+        if self.time.now > self.scarce_until || request.rate <= 0 {
             let calm = i128::from(request.calm).clamp(0, capacity);
             self.level = self.level.min((calm - self.held * self.scale).max(0));
         }
+    }
+
+    /// Returns the units that a member holds after deposits, on an account without a refill: no more than
+    /// the others leave, but at least its floor. `before` are those of its last exchange.
+    fn deposited(
+        &self,
+        held: i128,
+        before: i128,
+        request: &LeaseRequest<'_>,
+        capacity: i128,
+    ) -> i128 {
+        let others = (self.held - before).max(0);
+        let room = i128::from(request.calm).clamp(0, capacity).div_euclid(self.scale);
+        let floor = i128::from(request.floor).clamp(0, MOST_UNITS);
+        held.min(floor.max(before).max(room - others))
     }
 
     /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld.
@@ -176,6 +192,14 @@ impl Model<LeaseRequest<'_>> for Account {
         self.level = (self.level - (debt - own) * scale).max(-capacity);
         self.level = (self.level - own * scale).max(self.level.min(0));
         let mut held = (granted - spent).max(0);
+        if rate == 0 {
+            let before = record.map_or(0, Record::held);
+            held = self.deposited(held, before, request, capacity);
+            let all = (self.held - before).clamp(0, MOST_HELD - held) + held;
+            let all_before = mem::replace(&mut self.held, all);
+            self.calm(request, capacity);
+            self.held = all_before;
+        }
         if let Some(told) = request.told {
             let told = i128::from(told).min(MOST_UNITS) * scale;
             self.level = self.level.min(told.min(capacity));
@@ -235,6 +259,8 @@ impl Model<LeaseRequest<'_>> for Account {
             let record = Record { granted, spent, expiry, lack, turn, tag, step, till };
             self.records.insert(request.id.to_owned(), record);
         }
+        let calm = i128::from(request.calm).clamp(0, capacity);
+        let room_left = (calm - self.level - self.held * scale).max(0).div_euclid(scale);
         let life = match rate {
             0 => 3_600 * SECOND,
             _ => ceil(capacity + (-self.level).max(0), rate).max(60 * SECOND),
@@ -246,6 +272,7 @@ impl Model<LeaseRequest<'_>> for Account {
             wait: until_fit.map(duration),
             is_new: record.is_none(),
             stepped,
+            room: room_left.try_into().unwrap(),
         }
     }
 
