@@ -12,7 +12,7 @@ use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
-use crate::policy::{Attempt, StopReason};
+use crate::policy::{Attempt, NOT_WANTED, StopReason};
 use crate::quota::{Finding, TooLarge};
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -304,26 +304,25 @@ pub struct AttemptFailure<'a> {
 }
 
 impl AttemptFailure<'_> {
-    /// Prints the failure without a wait.
-    pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let InFlight { place, allotted, is_dropped, .. } =
-            self.in_flight.copied().unwrap_or_default();
-        match (self.cut, self.error) {
-            (Some(cut), _) => {
-                let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
-                write_cut(f, cut, place, allotted, is_unsent)
-            }
-            // The sentence has named the place of a dropped attempt.
-            (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),
-            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
+    /// Writes what the upstream asked for with the failure, before the words of the error. A wait that is
+    /// `told` already is left out, and so is the classifier's own if nothing waits for it any more.
+    pub(super) fn fmt_asked(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        is_over: bool,
+        told: Option<Duration>,
+    ) -> fmt::Result {
+        let Some(verdict) = self.verdict else { return Ok(()) };
+        if verdict.is_not_wanted() {
+            write!(f, ", {NOT_WANTED}")?;
         }
-    }
-
-    /// Prints the failure where nothing waits for its least delay any more.
-    pub(super) fn fmt_at_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.verdict.and_then(|verdict| verdict.floor()) {
-            Some(_) => self.fmt_cause(f),
-            None => fmt::Display::fmt(self, f),
+        match (verdict.hint(), verdict.floor()) {
+            (Some(hint), _) if told == Some(hint) || hint.is_zero() => Ok(()),
+            (Some(hint), _) => write!(f, ", the upstream asked for a wait of {hint:.1?}"),
+            (None, Some(floor)) if !is_over => {
+                write!(f, ", the classifier demands a wait of {floor:.1?}")
+            }
+            (None, _) => Ok(()),
         }
     }
 
@@ -336,18 +335,20 @@ impl AttemptFailure<'_> {
 
 /// Prints the error in one line and escapes its control characters. Without an error, prints the
 /// timeout or the end of the stream. Before both is the [place](crate::Classify::place) of the request if the
-/// classifier knows it and the error does not name it.
+/// classifier knows it and the error does not name it. The wait that the upstream asked for is in the line of
+/// the event.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fmt_cause(f)?;
-        let Some(verdict) = self.verdict else { return Ok(()) };
-        if verdict.is_not_wanted() {
-            f.write_str(" (asked for no retry)")?;
-        }
-        match (verdict.hint(), verdict.floor()) {
-            (Some(hint), _) => write!(f, " (asked to wait {hint:.1?})"),
-            (None, Some(floor)) => write!(f, " (waiting at least {floor:.1?})"),
-            (None, None) => Ok(()),
+        let InFlight { place, allotted, is_dropped, .. } =
+            self.in_flight.copied().unwrap_or_default();
+        match (self.cut, self.error) {
+            (Some(cut), _) => {
+                let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
+                write_cut(f, cut, place, allotted, is_unsent)
+            }
+            // The sentence has named the place of a dropped attempt.
+            (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),
+            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
         }
     }
 }

@@ -251,7 +251,7 @@ fn giving_up_is_a_warning() {
         [
             log_record(
                 Level::WARN,
-                "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
+                "feed: attempt 1 of 3 failed, retrying in 20.0s, the upstream asked for a wait of 20.0s: down, 1",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),

@@ -99,6 +99,8 @@ async fn ends_of_calls() {
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
     is_dropped::<resile::http::Failure>(order).await;
     fails(TWICE.with_classifier(then(None))).await;
+    fails(TWICE.with_classifier(waits(1))).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND * 3600))).await;
     Box::pin(ends_after_the_delay()).await;
