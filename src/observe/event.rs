@@ -51,6 +51,8 @@ pub struct Call {
     pub is_part: bool,
     /// True if the metrics count the attempts of this call.
     pub(crate) counts_attempts: bool,
+    /// True if the call runs within an alternative of a fallback whose lines have the words of its end.
+    pub(crate) is_told: bool,
 }
 
 /// The function or type by which a call is made.

@@ -10,7 +10,7 @@ use super::{Event, Observe};
 /// |---|---|
 /// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -79,6 +79,11 @@ impl Observe for Log {
         write::event(event);
         #[cfg(not(feature = "tracing"))]
         let _ = event;
+    }
+
+    #[inline]
+    fn writes_log(&self) -> bool {
+        self.is_enabled()
     }
 }
 
@@ -284,6 +289,8 @@ mod write {
                 _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
                 // Somebody must find out the outcome of a request in doubt.
                 _ if in_doubt => Level::WARN,
+                // The line of the fallback has the same words.
+                _ if event.call.is_some_and(|call| call.is_told) => Level::DEBUG,
                 // The caller counts on a retry and does not see that it got none.
                 StopReason::Fatal if failure.verdict.is_some_and(|it| it.is_not_repeatable()) => {
                     Level::WARN

@@ -567,6 +567,55 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     assert_eq!(messages(), [failed, debug("models: alternative 2 of 2 succeeded")]);
 }
 
+/// The line of a fallback has the end of the call within its alternative, so it stands there only.
+#[test]
+fn an_end_within_an_alternative_is_a_warning_once() {
+    capture();
+    let timer = ManualTimer::new();
+    let policy = POLICY.with_attempts(2).with_backoff(Backoff::none());
+    let inner = |policy: RetryPolicy<_>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, policy, Never).on("large")
+    };
+    let end = "large: gave up after 2 of 2 attempts: down, 1";
+    let models = Upstream::new("models").with_timer(&timer);
+    let quiet = Upstream::new("models").with_timer(&timer).with_observer(&());
+    let counting = Upstream::new("models").with_timer(&timer);
+    let counting = counting.with_shared_observer(|_: &Event<'_>| ());
+    let both = Upstream::new("models").with_timer(&timer);
+    let both = both.with_shared_observer((|_: &Event<'_>| (), Log));
+    let ends = || {
+        let mut lines = messages();
+        lines.retain(|(_, line)| line == end);
+        lines
+    };
+    for (upstream, is_told) in [(&models, true), (&quiet, false), (&counting, false), (&both, true)]
+    {
+        let call = fallback(&[1, 2], |_| inner(policy), FallbackPolicy::new(), Never);
+        drive(call.on(upstream), &timer).unwrap_err();
+        let line = if is_told { debug(end) } else { warn(end) };
+        assert_eq!(ends(), [line.clone(), line]);
+    }
+    // The words of these errors are in no line: a name has the log, and no name has the type only.
+    let call = fallback(&[1], |_| inner(policy), FallbackPolicy::new(), Never);
+    drive(call.on("models"), &timer).unwrap_err();
+    assert_eq!(ends(), [debug(end)]);
+    drive(fallback(&[1], |_| inner(policy), FallbackPolicy::new(), Never), &timer).unwrap_err();
+    assert_eq!(ends(), [warn(end)]);
+    // A later call on the same thread is not within the fallback.
+    drive(inner(policy), &timer).unwrap_err();
+    assert_eq!(ends(), [warn(end)]);
+    // Somebody must find out the outcome of a request in doubt.
+    let order = |_: &Down| Verdict::transient().not_again();
+    let ask = |_: resile::fallback::Alternative<'_, i32>| {
+        let failing = |_| async { Err::<(), _>(Down(1)) };
+        retry(failing, policy.with_classifier(order), Never).on("large")
+    };
+    drive(fallback(&[1], ask, FallbackPolicy::new(), Never).on(&models), &timer).unwrap_err();
+    let doubt = "large: gave up after 1 of 2 attempts, the request may have been executed and must \
+                 not be sent again: down, 1";
+    assert!(messages().contains(&warn(doubt)));
+}
+
 /// Each pair of call sites is logged once, for any number of calls.
 #[test]
 fn nested_calls_are_logged_once_for_each_pair_of_call_sites() {
