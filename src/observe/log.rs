@@ -8,7 +8,7 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
+/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
 /// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
@@ -261,10 +261,8 @@ mod write {
                 is_new_pair(outer, inner).then_some(Level::WARN)?
             }
             // The part that refuses has lines of its own, at its start and at its end. A cancellation
-            // is the wish of the caller, also that of the last alternative.
-            EventKind::Waiting { failure, .. } | EventKind::GaveUp { failure, .. }
-                if failure.is_refusal || failure.is_cancelled =>
-            {
+            // is the wish of the caller.
+            EventKind::Waiting { failure, .. } if failure.is_refusal || failure.is_cancelled => {
                 Level::DEBUG
             }
             // The store of the fleet has a line that names the process.
@@ -285,24 +283,7 @@ mod write {
                 transition: Transition::Opened { .. } | Transition::Isolated,
                 ..
             } => Level::WARN,
-            EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } => match reason {
-                _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
-                // Somebody must find out the outcome of a request in doubt.
-                _ if in_doubt => Level::WARN,
-                // The line of the fallback has the same words.
-                _ if event.call.is_some_and(|call| call.is_told) => Level::DEBUG,
-                // The caller counts on a retry and does not see that it got none.
-                StopReason::Fatal if failure.verdict.is_some_and(|it| it.is_not_repeatable()) => {
-                    Level::WARN
-                }
-                StopReason::Cancelled => Level::DEBUG,
-                StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
-                // There is no retry, so this error is the caller's like any other.
-                StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => {
-                    Level::DEBUG
-                }
-                _ => Level::WARN,
-            },
+            EventKind::GaveUp { .. } => level_of_end(event)?,
             // The crate of the store knows the reason, so it has the lines for operators.
             #[cfg(feature = "fleet")]
             EventKind::Fleet(_) => Level::DEBUG,
@@ -334,6 +315,36 @@ mod write {
             EventKind::Settled { .. } | EventKind::Failed { .. } | EventKind::Lost { .. } => {
                 return None;
             }
+        })
+    }
+
+    fn level_of_end(event: &Event<'_>) -> Option<Level> {
+        let EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } = event.kind else {
+            return None;
+        };
+        let is_fallback = event.call.is_some_and(|call| call.kind == CallKind::Fallback);
+        let is_refusal = failure.is_refusal || reason.is_refusal(attempts, failure.cut.is_some());
+        Some(match reason {
+            // Also that of the last alternative.
+            _ if failure.is_cancelled => Level::DEBUG,
+            // A fallback is the last resort of its caller, so its end is no detail of an outage.
+            _ if is_refusal && !is_fallback => Level::DEBUG,
+            // Somebody must find out the outcome of a request in doubt.
+            _ if in_doubt => Level::WARN,
+            // The line of the fallback has the same words.
+            _ if event.call.is_some_and(|call| call.is_told) => Level::DEBUG,
+            StopReason::Cancelled => Level::DEBUG,
+            _ if is_fallback => Level::WARN,
+            // The caller counts on a retry and does not see that it got none.
+            StopReason::Fatal if failure.verdict.is_some_and(|it| it.is_not_repeatable()) => {
+                Level::WARN
+            }
+            StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
+            // There is no retry, so this error is the caller's like any other.
+            StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => {
+                Level::DEBUG
+            }
+            _ => Level::WARN,
         })
     }
 

@@ -208,8 +208,10 @@ impl Event<'_> {
                 let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
                 let queued = gauges.quota.map_or(0, |levels| levels.waiting);
                 match hold {
-                    // It does not wait: its call has less time left.
-                    Some(hold) if queued == 0 => write!(f, "this attempt would wait {hold:.1?}, ")?,
+                    // Its call has less time left.
+                    Some(hold) if queued == 0 => {
+                        write!(f, "this attempt is refused, because it would wait {hold:.1?}, ")?;
+                    }
                     Some(hold) => write!(f, "it holds this attempt for {hold:.1?}, ")?,
                     None => {}
                 }

@@ -154,10 +154,7 @@ fn a_final_failure_names_no_wait_before_the_next_call() {
     let lines = std::cell::RefCell::new(Vec::new());
     let observer = |event: &resile::observe::Event<'_>| lines.borrow_mut().push(event.to_string());
     for (verdict, told) in [
-        (
-            Verdict::throttled().not_again().after(SECOND),
-            ", the upstream asked for a wait of 1.0s",
-        ),
+        (Verdict::throttled().not_again().after(SECOND), ", the upstream asked for a wait of 1.0s"),
         (Verdict::throttled().not_again().at_least(SECOND), "sent again"),
     ] {
         let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);

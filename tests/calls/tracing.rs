@@ -616,6 +616,48 @@ fn an_end_within_an_alternative_is_a_warning_once() {
     assert!(messages().contains(&warn(doubt)));
 }
 
+/// The caller of a fallback has no other resort. A cancellation is its own wish.
+#[test]
+fn the_end_of_a_fallback_is_a_warning() {
+    let timer = ManualTimer::new();
+    let large = Upstream::new("large").with_timer(&timer).with_breaker(Breaker::new());
+    let _isolation = large.isolate();
+    let models = Upstream::new("models").with_timer(&timer);
+    let ends = || {
+        let mut lines = messages();
+        lines.retain(|(_, line)| line.starts_with("models: gave up"));
+        lines
+    };
+    // A part of its upstream refuses each alternative.
+    capture();
+    let refused = |_: resile::fallback::Alternative<'_, i32>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, POLICY, Never).on(&large)
+    };
+    drive(fallback(&[1, 2], refused, FallbackPolicy::new(), Never).on(&models), &timer)
+        .unwrap_err();
+    let end = "models: gave up after 2 of 2 alternatives: large: gave up after 0 attempts, the \
+               circuit breaker is open";
+    assert_eq!(ends(), [warn(end)]);
+    // The first error is final.
+    let down = |_: resile::fallback::Alternative<'_, i32>| async { Err::<(), _>(Down(1)) };
+    let is_final = FallbackPolicy::new().with_classifier(|_: &Down| Verdict::fatal());
+    drive(fallback(&[1, 2], down, is_final, Never).on(&models), &timer).unwrap_err();
+    let end = "models: gave up after 1 of 2 alternatives, no other alternative is tried: down, 1";
+    assert_eq!(ends(), [warn(end)]);
+    // The token of the fallback, and that of the call within it.
+    let token = CancellationToken::new();
+    token.cancel();
+    drive(fallback(&[1], down, FallbackPolicy::new(), &token).on(&models), &timer).unwrap_err();
+    assert_eq!(ends(), [debug("models: gave up after 0 of 1 alternatives, cancelled")]);
+    let cancelled = |_: resile::fallback::Alternative<'_, i32>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, POLICY, &token).on("small")
+    };
+    drive(fallback(&[1], cancelled, FallbackPolicy::new(), Never).on(&models), &timer).unwrap_err();
+    let end =
+        "models: gave up after 1 of 1 alternatives: small: gave up after 0 attempts, cancelled";
+    assert_eq!(ends(), [debug(end)]);
+}
+
 /// Each pair of call sites is logged once, for any number of calls.
 #[test]
 fn nested_calls_are_logged_once_for_each_pair_of_call_sites() {

@@ -122,6 +122,15 @@ async fn ends_of_calls() {
     hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();
     let none = |_: resile::fallback::Alternative<'_, u8>| ready(Err::<(), _>("down"));
     fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let spent = feed().with_budget(Budget::new().with_capacity(0));
+    let poor = |_: resile::fallback::Alternative<'_, u8>| {
+        retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&spent)
+    };
+    fallback(&[1], poor, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let shut = feed().with_breaker(Breaker::new());
+    let isolation = shut.isolate();
+    fallback(&[1], none, FallbackPolicy::new(), Never).on(&shut).await.unwrap_err();
+    drop(isolation);
     let ends = FallbackPolicy::new().with_classifier(then_ends());
     fallback(&[1, 2, 3], none, ends, Never).on(&feed()).await.unwrap_err();
 
