@@ -22,7 +22,7 @@ use super::{Event, Observe};
 /// | `attempt`, `attempts_allowed` | numbers. A policy without a limit, with `u32::MAX` attempts, has no `attempts_allowed` |
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |
-/// | `retry_after_ms` | the recommended wait before the next call |
+/// | `retry_after_ms` | the recommended wait before the next call, as [`GaveUp::retry_after`](crate::GaveUp::retry_after) has it |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
@@ -207,8 +207,7 @@ mod write {
                     ..
                 } => Self {
                     attempt: Some(attempts),
-                    retry_after: retry_after
-                        .filter(|after| !reason.is_floor(failure.verdict, *after)),
+                    retry_after,
                     elapsed: known(elapsed),
                     error_type: Some(error_type),
                     health: failure
