@@ -363,6 +363,9 @@ impl<E> GaveUp<E> {
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
     ///
+    /// A call in doubt has its wait too, although its request must not be sent again. So ask
+    /// [`is_in_doubt`](Self::is_in_doubt) first.
+    ///
     /// The error of a [`fallback`](crate::fallback()) around calls knows the waits of its alternatives after
     /// [`flatten`](Self::flatten).
     #[must_use]
