@@ -7,6 +7,8 @@ mod event;
 mod failure;
 mod gauges;
 mod held_by;
+#[cfg(feature = "tracing")]
+mod level;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;

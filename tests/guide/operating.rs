@@ -101,10 +101,10 @@ fn each_line_that_a_crate_writes_has_its_row() {
 /// The observer of the core decides the level of each event in two functions.
 #[test]
 fn the_core_warns_of_the_known_events_only() {
-    let log = read("src/observe/log.rs");
+    let file = read("src/observe/level.rs");
     let level = |name: &str| {
-        let start = format!("    fn {name}(");
-        log.split(&start).nth(1).unwrap().split("\n    }\n").next().unwrap()
+        let start = format!("fn {name}(");
+        file.split(&start).nth(1).unwrap().split("\n}\n").next().unwrap()
     };
     let level = format!("{}{}", level("level"), level("level_of_end"));
     // A new one needs a row, and a line in `warnings.rs`.
