@@ -95,7 +95,7 @@ pub trait Classify<E: ?Sized> {
 
     /// Returns the place that the request goes to, such as `POST /orders`, if this classifier is made for
     /// one request. The log and the error of the call (`{:#}`) print it before the words of a failure, unless
-    /// the words name it: they have the whole place, or the path of a place such as `POST /orders`. An attempt
+    /// the words name it: they have its path and its method too. The URL in an error has no method. An attempt
     /// that was cut or dropped has no error, so its words have the place always.
     ///
     /// The default returns `None`.

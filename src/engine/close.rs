@@ -262,6 +262,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 .then_some(LACKS_LEASE),
             verdict: None,
             is_floor: false,
+            is_of_another: false,
             cut,
             allotted,
             told: Told::default(),

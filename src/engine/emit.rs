@@ -28,6 +28,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             allowed,
             is_part,
             counts_attempts: !has_attempts && self.guard.progress.kind() != CallKind::Fallback,
+            is_told: nesting::is_told(),
         };
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
         target.observe(&Event { upstream, call: Some(call), kind, gauges });

@@ -92,7 +92,16 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[inline]
     pub(super) fn polled(&self) -> Polled {
         let is_counted = !X::ALONE && self.guard.target.wants_all() && self.count();
-        Polled::enter(self.guard.progress.repeats().then_some(self.site), is_counted)
+        let tells = self.guard.progress.kind() == CallKind::Fallback && self.tell();
+        Polled::enter(self.guard.progress.repeats().then_some(self.site), is_counted, tells)
+    }
+
+    /// Marks the calls within a fallback whose lines have the words of their errors. Returns false if it
+    /// has no such lines.
+    #[cold]
+    fn tell(&self) -> bool {
+        let target = &self.guard.target;
+        target.name().is_some() && target.writes_log() && nesting::tell()
     }
 
     /// Counts this call among those whose attempts are polled. Returns false if it has no name.

@@ -9,6 +9,8 @@ thread_local! {
     static POLLED: Cell<Option<Site>> = const { Cell::new(None) };
     /// The counted calls whose attempts this thread is polling. The outermost is first.
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
+    /// True while this thread polls an alternative of a fallback that writes lines.
+    static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A call counted by an observer.
@@ -24,20 +26,22 @@ struct Counted {
 pub(crate) struct Polled {
     outer: Option<Site>,
     is_counted: bool,
+    /// True if this guard has set `TOLD`.
+    tells: bool,
 }
 
 impl Polled {
     /// Marks the start of polling an attempt.
     ///
     /// `site` is the call site. `None` is for a hedge, a fallback or a single attempt, in which a
-    /// retry is intended. `is_counted` is true after [`count`].
+    /// retry is intended. `is_counted` is true after [`count`], and `tells` after [`tell`].
     #[inline]
-    pub(super) fn enter(site: Option<Site>, is_counted: bool) -> Self {
+    pub(super) fn enter(site: Option<Site>, is_counted: bool, tells: bool) -> Self {
         let outer = POLLED.get();
         if site.is_some() {
             POLLED.set(site);
         }
-        Self { outer, is_counted }
+        Self { outer, is_counted, tells }
     }
 }
 
@@ -49,12 +53,27 @@ pub(super) fn count(name: &str, attempts: bool) -> bool {
     COUNTED.try_with(|all| all.borrow_mut().push(counted)).is_ok()
 }
 
+/// Notes that the lines of a fallback will have the words of the ends of the calls within the alternative
+/// that this thread polls. Returns false if those of another fallback around it have them already.
+#[cold]
+pub(super) fn tell() -> bool {
+    !TOLD.replace(true)
+}
+
+/// Returns whether this runs within an alternative of a fallback that writes lines.
+pub(super) fn is_told() -> bool {
+    TOLD.get()
+}
+
 impl Drop for Polled {
     #[inline]
     fn drop(&mut self) {
         POLLED.set(self.outer);
         if self.is_counted {
             let _ = COUNTED.try_with(|all| all.borrow_mut().pop());
+        }
+        if self.tells {
+            TOLD.set(false);
         }
     }
 }

@@ -91,6 +91,8 @@ pub(crate) struct Facts {
     pub(crate) earlier_waits: EarlierWaits,
     /// True if `retry_after` is the classifier's own floor.
     pub(crate) is_floor: bool,
+    /// True if `retry_after` is the wait of another alternative than the one whose words the error has.
+    pub(crate) is_of_another: bool,
     pub(crate) cut: Option<Cut>,
     /// The time of the call whose deadline was the cut.
     pub(crate) allotted: Option<Allotted>,
@@ -123,6 +125,7 @@ impl Facts {
         self.verdict = self.verdict.map(shorten);
         self.retry_after = Some(wait).filter(|wait| !wait.is_zero());
         self.is_floor = false;
+        self.is_of_another = true;
         self.told = Told::new(self.retry_after);
         self
     }
@@ -359,6 +362,9 @@ impl<E> GaveUp<E> {
     ///   the wait. While it is half-open the time is not known: its probes decide when they end.
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
+    ///
+    /// A call in doubt has its wait too, although its request must not be sent again. So ask
+    /// [`is_in_doubt`](Self::is_in_doubt) first.
     ///
     /// The error of a [`fallback`](crate::fallback()) around calls knows the waits of its alternatives after
     /// [`flatten`](Self::flatten).

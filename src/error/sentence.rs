@@ -22,8 +22,11 @@ impl<E> fmt::Display for GaveUp<E> {
         if !self.elapsed().is_zero() && !is_at_once {
             write!(f, " in {:.1?}", self.elapsed())?;
         }
-        if let Some(name) = &self.facts().alternative {
-            write!(f, " (the last one: {})", OneLine(name.as_str()))?;
+        let mut last = self.facts().alternative.as_ref().map(|name| OneLine(name.as_str()));
+        // Before the reason, which is that of the last one. One bracket is enough before its failure.
+        let is_reason = self.names_reason() || self.cut().is_none();
+        if let Some(name) = last.take_if(|_| is_reason) {
+            write!(f, " (the last one: {name})")?;
         }
         self.write_reason(f)?;
         if let Some(place) = &self.facts().dropped {
@@ -37,7 +40,9 @@ impl<E> fmt::Display for GaveUp<E> {
         }
         self.write_wait(f)?;
         if let Some(cut) = self.cut() {
-            f.write_str(" (last failure: ")?;
+            f.write_str(" (last failure")?;
+            last.map_or(Ok(()), |name| write!(f, ", of {name}"))?;
+            f.write_str(": ")?;
             let facts = self.facts();
             write_cut(f, cut, facts.place.as_deref(), facts.allotted, facts.is_unsent)?;
             // The last error is that of an attempt before.
@@ -67,6 +72,15 @@ impl<E> GaveUp<E> {
         }
     }
 
+    /// Returns whether the sentence says why the call gave up.
+    fn names_reason(&self) -> bool {
+        let (reason, facts) = (self.reason(), self.facts());
+        let has_numbers =
+            facts.too_large.is_some() || facts.no_room.is_some() || facts.too_long.is_some();
+        let is_passed_on = || reason == StopReason::Fatal && within::is_passed_on();
+        has_numbers || !(reason.is_evident(self.cut()) || is_passed_on())
+    }
+
     /// Writes why the call gave up, with the numbers of the reason.
     fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (reason, facts) = (self.reason(), self.facts());
@@ -74,8 +88,7 @@ impl<E> GaveUp<E> {
             (Some(too_large), ..) => write!(f, ", {too_large}"),
             (None, Some(no_room), _) => write!(f, ", {no_room}"),
             (None, None, Some(too_long)) => write!(f, ", {too_long}"),
-            _ if reason.is_evident(self.cut()) => Ok(()),
-            _ if reason == StopReason::Fatal && within::is_passed_on() => Ok(()),
+            _ if !self.names_reason() => Ok(()),
             _ => {
                 // A flat error has the reason of the alternative.
                 let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
@@ -112,6 +125,9 @@ impl<E> GaveUp<E> {
     fn write_wait(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = self.facts();
         match self.next_call() {
+            Some(after) if facts.is_of_another => {
+                write!(f, ", an alternative can be tried again in {after:.1?}")
+            }
             Some(after) if facts.is_floor => {
                 write!(f, ", wait at least {after:.1?} before the next call")
             }

@@ -40,7 +40,7 @@ use crate::verdict::{Cut, Health, Verdict};
 /// |---|---|---|
 /// | idempotent | none: the constructor decides | a wrong guess executes a request twice |
 /// | conflict | retried | most conflicts pass: a lock, a version just written, or a request in progress with the same idempotency key |
-/// | place | none | the log names the upstream, and a failure has its URL. A [cut attempt](Self::with_place) and an error of your own may have none |
+/// | place | none | the log names the upstream, and a failure has its URL but not its [method](Self::with_place). A cut attempt and an error of your own may have none |
 ///
 /// # Examples
 ///
@@ -107,7 +107,8 @@ impl Classifier {
     ///
     /// The log prints the place before the words of a cut attempt, and so does the error of the call,
     /// because such an attempt has no error with a URL. They print it before the words of an error too, unless
-    /// these have its path. It is not part of a verdict. A pair of classifiers has the place of its first
+    /// these have the method and the path: a [`Failure`](super::Failure) has its URL only, so `GET` and `POST` would
+    /// look alike. It is not part of a verdict. A pair of classifiers has the place of its first
     /// member that knows one.
     ///
     /// The place is `&'static str`, so that a policy may be a `const`. For a path with an id use its pattern, such as

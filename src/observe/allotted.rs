@@ -2,8 +2,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::one_line::OneLine;
-use super::too_long::rounded;
 use crate::policy::UNSENT;
+use crate::time::Limit;
 use crate::verdict::Cut;
 
 /// The time of a call whose deadline cut an attempt.
@@ -40,7 +40,7 @@ pub(crate) fn write_cut(
     place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
     write!(f, "{cut}")?;
     if let Some(Allotted { call, attempt }) = allotted.filter(|_| cut == Cut::Deadline) {
-        write!(f, " after {:?}", rounded(call))?;
+        write!(f, " after {}", Limit(call))?;
         match attempt {
             // Without this number a late start reads like a slow upstream.
             Some(attempt)

@@ -1,20 +1,17 @@
-use std::error::Error;
 use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use super::allotted::{InFlight, write_cut};
+use super::failure::AttemptFailure;
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
 use super::no_room::NoRoom;
-use super::placed::write_placed;
 use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
 use crate::fleet;
 use crate::policy::{Attempt, StopReason};
 use crate::quota::{Finding, TooLarge};
-use crate::verdict::{Cut, Health, Verdict};
 
 /// An event of a call or of the upstream shared by calls.
 ///
@@ -51,6 +48,8 @@ pub struct Call {
     pub is_part: bool,
     /// True if the metrics count the attempts of this call.
     pub(crate) counts_attempts: bool,
+    /// True if the call runs within an alternative of a fallback whose lines have the words of its end.
+    pub(crate) is_told: bool,
 }
 
 /// The function or type by which a call is made.
@@ -276,100 +275,6 @@ pub enum EventKind<'a> {
     /// The way in which the process shares the upstream with other processes has changed.
     #[cfg(feature = "fleet")]
     Fleet(fleet::Status),
-}
-
-/// The cause of an attempt's failure.
-#[derive(Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct AttemptFailure<'a> {
-    /// The words of the error and of its [sources](Error::source), each text once.
-    ///
-    /// The user, the query and the fragment of each URL are cut. `None` without an error and for a
-    /// call without an upstream or a name.
-    pub error: Option<&'a dyn fmt::Display>,
-    /// The error as a value, to count it by a downcast.
-    ///
-    /// `None` without an error, and for an error whose type is no [`Error`] and contains none.
-    pub source: Option<&'a (dyn Error + 'static)>,
-    /// The type of the error in one word.
-    ///
-    /// It is what the classifier says ([`Classify::error_type`](crate::Classify::error_type)), or
-    /// the name of the Rust type. For a cut attempt it is the word of [`Cut::as_str`]. For a call within
-    /// the attempt it is that of its end: the word of its reason, such as `open`, or the type of its
-    /// last error.
-    pub error_type: Option<&'a str>,
-    /// True if a part of an upstream refused a call within the attempt. That part has events of its
-    /// own.
-    pub is_refusal: bool,
-    /// True if the token of a call within the attempt was cancelled.
-    pub is_cancelled: bool,
-    /// The timeout or the end of the stream. `None` if the attempt returned an error.
-    pub cut: Option<Cut>,
-    /// The facts about the attempt beside its error. A reference, because events are passed by value.
-    pub(crate) in_flight: Option<&'a InFlight<'a>>,
-    /// The classification. `None` if the classifier has no verdict or was not asked.
-    pub verdict: Option<Verdict>,
-}
-
-impl AttemptFailure<'_> {
-    /// Prints the failure without a wait.
-    pub(super) fn fmt_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let InFlight { place, allotted, is_dropped, .. } =
-            self.in_flight.copied().unwrap_or_default();
-        match (self.cut, self.error) {
-            (Some(cut), _) => {
-                let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
-                write_cut(f, cut, place, allotted, is_unsent)
-            }
-            // The sentence has named the place of a dropped attempt.
-            (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),
-            (None, None) => f.write_str("error not shown (name the call by `.on(\"…\")`)"),
-        }
-    }
-
-    /// Prints the failure where nothing waits for its least delay any more.
-    pub(super) fn fmt_at_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.verdict.and_then(|verdict| verdict.floor()) {
-            Some(_) => self.fmt_cause(f),
-            None => fmt::Display::fmt(self, f),
-        }
-    }
-
-    /// Returns the health of the upstream as shown by this attempt.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        self.verdict.map_or(Health::Unknown, |verdict| verdict.health())
-    }
-}
-
-/// Prints the error in one line and escapes its control characters. Without an error, prints the
-/// timeout or the end of the stream. Before both is the [place](crate::Classify::place) of the request if the
-/// classifier knows it and the error does not name it.
-impl fmt::Display for AttemptFailure<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fmt_cause(f)?;
-        let Some(verdict) = self.verdict else { return Ok(()) };
-        if verdict.is_not_wanted() {
-            f.write_str(" (asked for no retry)")?;
-        }
-        match (verdict.hint(), verdict.floor()) {
-            (Some(hint), _) => write!(f, " (asked to wait {hint:.1?})"),
-            (None, Some(floor)) => write!(f, " (waiting at least {floor:.1?})"),
-            (None, None) => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for AttemptFailure<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let error = self.error.map(ToString::to_string);
-        f.debug_struct("AttemptFailure")
-            .field("error", &error)
-            .field("error_type", &self.error_type)
-            .field("cut", &self.cut)
-            .field("verdict", &self.verdict)
-            .finish()
-    }
 }
 
 impl fmt::Debug for Event<'_> {

@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
+/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
 /// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -22,7 +22,7 @@ use super::{Event, Observe};
 /// | `attempt`, `attempts_allowed` | numbers. A policy without a limit, with `u32::MAX` attempts, has no `attempts_allowed` |
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |
-/// | `retry_after_ms` | the recommended wait before the next call |
+/// | `retry_after_ms` | the recommended wait before the next call, as [`GaveUp::retry_after`](crate::GaveUp::retry_after) has it |
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
@@ -55,7 +55,7 @@ use super::{Event, Observe};
 /// # drop(span);
 /// # }
 /// ```
-// The words of a line are in `sentence.rs`.
+// The words of a line are in `sentence.rs`, and its level is in `level.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log;
 
@@ -80,23 +80,23 @@ impl Observe for Log {
         #[cfg(not(feature = "tracing"))]
         let _ = event;
     }
+
+    #[inline]
+    fn writes_log(&self) -> bool {
+        self.is_enabled()
+    }
 }
 
 #[cfg(feature = "tracing")]
 mod write {
-    use std::collections::BTreeSet;
-    use std::panic::Location;
-    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
     use tracing::{Level, Span};
 
     use super::Event;
     use crate::breaker::Transition;
+    use crate::observe::level::level;
     use crate::observe::{CallKind, EventKind, HeldBy};
-    use crate::policy::StopReason;
-    use crate::quota::Evidence;
-    use crate::verdict::Health;
 
     /// Records the event on the span. Writes the event to the log if its kind is logged.
     #[cold]
@@ -202,8 +202,7 @@ mod write {
                     ..
                 } => Self {
                     attempt: Some(attempts),
-                    retry_after: retry_after
-                        .filter(|after| !reason.is_floor(failure.verdict, *after)),
+                    retry_after,
                     elapsed: known(elapsed),
                     error_type: Some(error_type),
                     health: failure
@@ -249,93 +248,6 @@ mod write {
         }
     }
 
-    fn level(event: &Event<'_>) -> Option<Level> {
-        Some(match event.kind {
-            EventKind::Nested { outer } => {
-                let inner = event.call?.site;
-                is_new_pair(outer, inner).then_some(Level::WARN)?
-            }
-            // The part that refuses has lines of its own, at its start and at its end. A cancellation
-            // is the wish of the caller, also that of the last alternative.
-            EventKind::Waiting { failure, .. } | EventKind::GaveUp { failure, .. }
-                if failure.is_refusal || failure.is_cancelled =>
-            {
-                Level::DEBUG
-            }
-            // The store of the fleet has a line that names the process.
-            EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
-                Level::DEBUG
-            }
-            // A collision with another caller, such as on a row or on a version. A busy row has hundreds in a
-            // second, and nearly all of their calls succeed.
-            EventKind::Waiting { failure, .. }
-                if failure.health() == Health::Healthy
-                    && event.call.is_some_and(|call| call.kind != CallKind::Fallback) =>
-            {
-                Level::DEBUG
-            }
-            EventKind::Waiting { .. }
-            | EventKind::Limiting { .. }
-            | EventKind::Breaker {
-                transition: Transition::Opened { .. } | Transition::Isolated,
-                ..
-            } => Level::WARN,
-            EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } => match reason {
-                _ if reason.is_refusal(attempts, failure.cut.is_some()) => Level::DEBUG,
-                // Somebody must find out the outcome of a request in doubt.
-                _ if in_doubt => Level::WARN,
-                // The caller counts on a retry and does not see that it got none.
-                StopReason::Fatal if failure.verdict.is_some_and(|it| it.is_not_repeatable()) => {
-                    Level::WARN
-                }
-                StopReason::Cancelled => Level::DEBUG,
-                StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
-                // There is no retry, so this error is the caller's like any other.
-                StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => {
-                    Level::DEBUG
-                }
-                _ => Level::WARN,
-            },
-            // The crate of the store knows the reason, so it has the lines for operators.
-            #[cfg(feature = "fleet")]
-            EventKind::Fleet(_) => Level::DEBUG,
-            // All members hear of the same limit. The store lets one of them tell operators.
-            #[cfg(feature = "fleet")]
-            EventKind::Learned(finding) if finding.is_used && is_shared(event) => Level::DEBUG,
-            EventKind::Learned(finding) if finding.is_lower() => match finding.by {
-                Evidence::Accepted => Level::INFO,
-                _ => Level::WARN,
-            },
-            EventKind::Learned(_)
-            | EventKind::Breaker { transition: Transition::Closed { .. }, .. }
-            | EventKind::Relieved { .. } => Level::INFO,
-            EventKind::Started { attempt, .. } => {
-                let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge)
-                    && !attempt.is_first();
-                is_hedge.then_some(Level::DEBUG)?
-            }
-            EventKind::Succeeded { attempts, .. } => (attempts > 1).then_some(Level::DEBUG)?,
-            // After a hold its calls ask again and again until they may go. The end of the strain tells
-            // of the release.
-            EventKind::Held { by: HeldBy::Cooldown, .. } if !event.gauges.holds() => {
-                return None;
-            }
-            EventKind::Held { .. }
-            | EventKind::Denied { .. }
-            | EventKind::Lowered { .. }
-            | EventKind::Breaker { .. } => Level::DEBUG,
-            EventKind::Settled { .. } | EventKind::Failed { .. } | EventKind::Lost { .. } => {
-                return None;
-            }
-        })
-    }
-
-    /// Returns whether the store of a fleet answers, so that the limits are those of all members.
-    #[cfg(feature = "fleet")]
-    fn is_shared(event: &Event<'_>) -> bool {
-        event.gauges.fleet.is_some_and(|fleet| fleet.state == crate::fleet::State::Shared)
-    }
-
     /// Records the fields named by OpenTelemetry on the caller's span.
     fn record(event: &Event<'_>) {
         let (attempts, error_type) = match event.kind {
@@ -350,18 +262,5 @@ mod write {
         if let Some(error_type) = error_type {
             span.record("error.type", error_type);
         }
-    }
-
-    type Site = &'static Location<'static>;
-
-    /// A call site as a key: file, line and column.
-    type Key = (&'static str, u32, u32);
-
-    /// The logged pairs of nested calls. The number of call sites in the source bounds them.
-    static PAIRS: Mutex<BTreeSet<(Key, Key)>> = Mutex::new(BTreeSet::new());
-
-    fn is_new_pair(outer: Site, inner: Site) -> bool {
-        let key = |site: Site| (site.file(), site.line(), site.column());
-        PAIRS.lock().unwrap_or_else(PoisonError::into_inner).insert((key(outer), key(inner)))
     }
 }

@@ -4,8 +4,11 @@
 
 mod allotted;
 mod event;
+mod failure;
 mod gauges;
 mod held_by;
+#[cfg(feature = "tracing")]
+mod level;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -25,7 +28,8 @@ pub use self::log::Log;
 pub use self::metrics::Metrics;
 pub use self::observe::Observe;
 pub(crate) use allotted::{Allotted, InFlight, write_cut};
-pub use event::{AttemptFailure, Call, CallKind, Event, EventKind};
+pub use event::{Call, CallKind, Event, EventKind};
+pub use failure::AttemptFailure;
 pub use gauges::Gauges;
 pub use held_by::HeldBy;
 pub use no_room::NoRoom;

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::time::Limit;
+
 /// The queue that had no room for an attempt, with its numbers. See
 /// [`StopReason::Full`](crate::StopReason::Full).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +38,7 @@ impl fmt::Display for NoRoom {
                 write!(f, "bulkhead full: {in_flight} in flight, {queued} queued")
             }
             Self::BulkheadWait { limit } => {
-                write!(f, "no permit of the bulkhead was free within {limit:?}")
+                write!(f, "no permit of the bulkhead was free within {}", Limit(*limit))
             }
             Self::Quota { queued } => write!(f, "queue of the quota full: {queued} queued"),
         }

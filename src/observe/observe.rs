@@ -54,6 +54,13 @@ pub trait Observe {
 
     /// Handles `event`.
     fn observe(&self, event: &Event<'_>);
+
+    /// Returns whether the observer contains [`Log`](super::Log) and the log is enabled.
+    #[doc(hidden)]
+    #[inline]
+    fn writes_log(&self) -> bool {
+        false
+    }
 }
 
 impl Observe for () {
@@ -94,6 +101,11 @@ impl<A: Observe, B: Observe> Observe for (A, B) {
         self.0.observe(event);
         self.1.observe(event);
     }
+
+    #[inline]
+    fn writes_log(&self) -> bool {
+        self.0.writes_log() || self.1.writes_log()
+    }
 }
 
 impl<O: Observe + ?Sized> Observe for Arc<O> {
@@ -110,5 +122,10 @@ impl<O: Observe + ?Sized> Observe for Arc<O> {
     #[inline]
     fn observe(&self, event: &Event<'_>) {
         (**self).observe(event);
+    }
+
+    #[inline]
+    fn writes_log(&self) -> bool {
+        (**self).writes_log()
     }
 }

@@ -2,7 +2,8 @@ use std::fmt;
 
 use super::one_line::OneLine;
 
-/// Prints an error in one line, after the place of its request. An error that names it is printed alone.
+/// Prints an error in one line, after the place of its request. An error that names the whole place is printed
+/// alone.
 pub(crate) fn write_placed(
     f: &mut fmt::Formatter<'_>,
     place: Option<&str>,
@@ -10,18 +11,19 @@ pub(crate) fn write_placed(
 ) -> fmt::Result {
     let Some(place) = place else { return write!(f, "{}", OneLine(error)) };
     let words = OneLine(error).to_string();
-    if !words.contains(path(place)) {
+    if !names(&words, place) {
         write!(f, "{}: ", OneLine(place))?;
     }
     f.write_str(&words)
 }
 
-/// Returns the part of a place that an error has if it names the place: the URL in its words has the path
-/// of `POST /orders`, but not the method.
-fn path(place: &str) -> &str {
+/// Returns whether an error names a place. The URL in its words has the path of `POST /orders`, and often not the
+/// method, which tells the read of a resource from its change.
+fn names(words: &str, place: &str) -> bool {
+    let is_word = |text: &str| words.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
     match place.rsplit_once(' ') {
-        Some((_, path)) if path.contains('/') => path,
-        _ => place,
+        Some((method, path)) if path.contains('/') => words.contains(path) && is_word(method),
+        _ => words.contains(place),
     }
 }
 
@@ -41,13 +43,24 @@ mod tests {
             (None, "down", "down"),
             (Some("/shop.Shop/Stock"), "down", "/shop.Shop/Stock: down"),
             (Some("/shop.Shop/Stock"), "/shop.Shop/Stock: down", "/shop.Shop/Stock: down"),
-            (Some("POST /orders"), "https://shop/orders: 503", "https://shop/orders: 503"),
+            (
+                Some("POST /orders"),
+                "503 from https://shop/orders",
+                "POST /orders: 503 from https://shop/orders",
+            ),
+            (Some("POST /orders"), "POSTS to /orders", "POST /orders: POSTS to /orders"),
+            (
+                Some("POST /orders"),
+                "POST https://shop/orders: 503",
+                "POST https://shop/orders: 503",
+            ),
+            (Some("POST /orders"), "503 (POST) at /orders", "503 (POST) at /orders"),
             (
                 Some("GET /items/{id}"),
                 "https://shop/items/7: 5",
                 "GET /items/{id}: https://shop/items/7: 5",
             ),
-            (Some("GET http://shop/a"), "at http://shop/a: 503", "at http://shop/a: 503"),
+            (Some("GET http://shop/a"), "GET http://shop/a: 503", "GET http://shop/a: 503"),
             (Some("the shop"), "shop", "the shop: shop"),
             (Some("a\nb"), "c\nd", "a\\nb: c\\nd"),
         ] {

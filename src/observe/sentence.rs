@@ -35,7 +35,9 @@ impl fmt::Display for Event<'_> {
                 write!(f, "{before} were reserved")
             }
             EventKind::Failed { attempt: failed, failure, .. } => {
-                write!(f, "{attempt} {}{of} failed: {failure}", failed.number())
+                write!(f, "{attempt} {}{of} failed", failed.number())?;
+                failure.fmt_asked(f, is_fallback, None)?;
+                write!(f, ": {failure}")
             }
             EventKind::Waiting { attempt: failed, failure, delay, is_partial, .. } => {
                 write!(f, "{attempt} {}{of} failed", failed.number())?;
@@ -44,13 +46,15 @@ impl fmt::Display for Event<'_> {
                 let least = held.map_or(delay, |held| held.max(delay));
                 let is_short = least < Duration::from_millis(1);
                 match held {
-                    _ if is_fallback => write!(f, "trying the next: {failure}"),
-                    _ if least.is_zero() => write!(f, "retrying at once: {failure}"),
-                    None if is_short => write!(f, "retrying within 1ms: {failure}"),
-                    None => write!(f, "retrying in {least:.1?}: {failure}"),
+                    _ if is_fallback => f.write_str("trying the next")?,
+                    _ if least.is_zero() => f.write_str("retrying at once")?,
+                    None if is_short => f.write_str("retrying within 1ms")?,
+                    None => write!(f, "retrying in {least:.1?}")?,
                     // It releases its calls one by one after the hold.
-                    Some(_) => write!(f, "retrying in at least {least:.1?}: {failure}"),
+                    Some(_) => write!(f, "retrying in at least {least:.1?}")?,
                 }
+                failure.fmt_asked(f, is_fallback, None)?;
+                write!(f, ": {failure}")
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts}{of}: ")?;
@@ -79,8 +83,8 @@ impl fmt::Display for Event<'_> {
             EventKind::Breaker { transition, failure } => {
                 transition.fmt(f)?;
                 failure.map_or(Ok(()), |failure| {
-                    f.write_str(": ")?;
-                    failure.fmt_at_end(f)
+                    failure.fmt_asked(f, true, None)?;
+                    write!(f, ": {failure}")
                 })
             }
             #[cfg(feature = "fleet")]
@@ -139,29 +143,25 @@ impl Event<'_> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
-        // A call without a name has the type of its error only.
-        let has_cause = failure.cut.is_some() || failure.error_type.is_some();
-        if has_cause {
-            f.write_str(": ")?;
-            let hint = failure.verdict.and_then(|verdict| verdict.hint());
-            let names_hint = too_long.is_some_and(|too_long| too_long.tells(hint));
-            // The words above have said it.
-            if names_hint || words == NOT_WANTED {
-                failure.fmt_cause(f)?;
-            } else {
-                failure.fmt_at_end(f)?;
-            }
-        }
-        // `failure` has printed its own hint.
-        let printed = failure.verdict.filter(|_| has_cause).and_then(|it| it.hint());
         let is_final = reason == StopReason::Fatal; // no wait before "again"
-        let is_new = |after: &Duration| !is_final && !is_told && printed != Some(*after);
-        match retry_after.filter(is_new) {
+        let next_call = retry_after.filter(|_| !is_final && !is_told);
+        match next_call {
             Some(after) if reason.is_floor(failure.verdict, after) => {
                 write!(f, ", wait at least {after:.1?} before the next call")?;
             }
             Some(after) => write!(f, ", try again in {after:.1?}")?,
             None => {}
+        }
+        let hint = failure.verdict.and_then(|verdict| verdict.hint());
+        let names_hint = too_long.is_some_and(|too_long| too_long.tells(hint));
+        // The words before have said it.
+        if words != NOT_WANTED {
+            failure.fmt_asked(f, true, if names_hint { hint } else { next_call })?;
+        }
+        // The words of the upstream are the last ones, so that nobody takes those of the call for them. A
+        // call without a name has the type of its error only.
+        if failure.cut.is_some() || failure.error_type.is_some() {
+            write!(f, ": {failure}")?;
         }
         match failure.in_flight.and_then(|in_flight| in_flight.earlier) {
             Some(earlier) => write!(f, ", after an earlier error: {}", OneLine(earlier)),
@@ -215,8 +215,10 @@ impl Event<'_> {
                 let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
                 let queued = gauges.quota.map_or(0, |levels| levels.waiting);
                 match hold {
-                    // It does not wait: its call has less time left.
-                    Some(hold) if queued == 0 => write!(f, "this attempt would wait {hold:.1?}, ")?,
+                    // Its call has less time left.
+                    Some(hold) if queued == 0 => {
+                        write!(f, "this attempt is refused, because it would wait {hold:.1?}, ")?;
+                    }
                     Some(hold) => write!(f, "it holds this attempt for {hold:.1?}, ")?,
                     None => {}
                 }

@@ -2,6 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::held_by::HeldBy;
+use crate::time::Limit;
 
 /// The wait before the next attempt that was too long, with its numbers. See
 /// [`StopReason::HintTooLong`](crate::StopReason::HintTooLong) and
@@ -64,20 +65,23 @@ impl fmt::Display for TooLong {
                 } else {
                     "the classifier demands"
                 })?;
-                write!(f, " a wait of {wait:.1?}, more than the hint cap of {cap:?} ")?;
+                write!(f, " a wait of {wait:.1?}, more than the hint cap of {} ", Limit(cap))?;
                 f.write_str("(`with_hint_cap`)")
             }
             Self::Delay { wait, is_asked, by, left, total } => {
                 let by = by.map(HeldBy::as_str);
                 let (wait_text, left_text) = apart(wait, left);
-                let total = total.map(rounded);
                 match (by, total) {
                     (None, Some(total)) if wait.is_zero() => {
-                        return write!(f, "no time of {total:?} is left for the next attempt");
+                        return write!(
+                            f,
+                            "no time of {} is left for the next attempt",
+                            Limit(total)
+                        );
                     }
                     (Some(by), Some(total)) if wait.is_zero() => {
                         write!(f, "the next attempt waited for the {by} ")?;
-                        return write!(f, "until too little of {total:?} was left");
+                        return write!(f, "until too little of {} was left", Limit(total));
                     }
                     (None, _) if is_asked => {
                         write!(f, "the upstream asks for a wait of {wait_text}, ")?;
@@ -91,11 +95,11 @@ impl fmt::Display for TooLong {
                 }
                 match total {
                     Some(total) if wait == left => {
-                        write!(f, "just when the {left_text} left of {total:?} end")
+                        write!(f, "just when the {left_text} left of {} end", Limit(total))
                     }
                     Some(total) if wait < left => {
                         let rest = left.saturating_sub(wait);
-                        write!(f, "so only {rest:.1?} of {total:?} would be left")
+                        write!(f, "so only {rest:.1?} of {} would be left", Limit(total))
                     }
                     Some(total) => write!(f, "but {} are left", left_of(left, &left_text, total)),
                     None => f.write_str("and the call may not wait"),
@@ -105,23 +109,15 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// Returns a limit as it was set. One that was computed from the time of another call has more digits than
-/// a reader needs, so it is rounded to milliseconds.
-pub(super) fn rounded(limit: Duration) -> Duration {
-    const MS: u32 = 1_000_000;
-    let nanos = limit.subsec_nanos();
-    let is_computed = nanos % 1_000 != 0 && limit > Duration::from_millis(100);
-    let rounded = Duration::from_nanos(u64::from((nanos + MS / 2) / MS * MS));
-    let seconds = Duration::from_secs(limit.as_secs());
-    if is_computed { seconds.saturating_add(rounded) } else { limit }
-}
-
 /// Returns the time left of the total timeout. It says "only" if nothing of it is used.
 fn left_of(left: Duration, text: &str, total: Duration) -> String {
-    if format!("{left:.1?}") == format!("{total:.1?}") {
-        format!("only {total:?}")
+    let limit = Limit(total);
+    if format!("{left:.1?}") != format!("{total:.1?}") {
+        format!("{text} of {limit}")
+    } else if limit.is_computed() {
+        format!("only {text}") // the text has the digits that tell it apart from the wait
     } else {
-        format!("{text} of {total:?}")
+        format!("only {limit}")
     }
 }
 
@@ -131,24 +127,4 @@ fn apart(wait: Duration, left: Duration) -> (String, String) {
         .map(|digits| (format!("{wait:.digits$?}"), format!("{left:.digits$?}")))
         .find(|(wait_text, left_text)| wait_text != left_text || wait == left)
         .unwrap_or_else(|| (format!("{wait:?}"), format!("{left:?}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_computed_limit_is_rounded() {
-        for (limit, words) in
-            [(19_999_877_656, "20s"), (5_000_000_000, "5s"), (2_125_000_000, "2.125s")]
-        {
-            let (wait, left) = (Duration::from_secs(42), Duration::from_secs(2));
-            let total = Some(Duration::from_nanos(limit));
-            let delay = TooLong::Delay { wait, is_asked: false, by: None, left, total };
-            let text = delay.to_string();
-            assert!(text.ends_with(&format!("but 2.0s of {words} are left")), "{text}");
-        }
-        assert_eq!(rounded(Duration::MAX).as_secs(), u64::MAX);
-        assert_eq!(rounded(Duration::from_nanos(1_500)), Duration::from_nanos(1_500));
-    }
 }

@@ -3,6 +3,7 @@
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
 mod browser;
 mod default;
+mod limit;
 mod manual;
 mod nanos;
 mod rng;
@@ -22,6 +23,7 @@ pub use self::tokio::TokioTimer;
 pub use browser::{BrowserSleep, BrowserTimer};
 pub(crate) use default::{DEFAULT_TIMER, DefaultSleep, default_reading};
 pub use default::{DefaultTimer, NoTimer};
+pub(crate) use limit::Limit;
 pub use manual::{ManualSleep, ManualTimer};
 pub(crate) use rng::sequence;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]

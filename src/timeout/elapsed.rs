@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::time::Limit;
+
 /// An error that reports a missed limit of a future or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed {
@@ -43,7 +45,7 @@ impl fmt::Display for Elapsed {
             #[cfg(feature = "stream")]
             Missed::Progress => "no progress",
         };
-        write!(f, "{missed} within {:?}", self.limit)
+        write!(f, "{missed} within {}", Limit(self.limit))
     }
 }
 

@@ -48,4 +48,8 @@ impl<M: Timer> Endpoint for Upstream<M> {
     fn observe(&self, event: &Event<'_>) {
         self.parts.observer.get().observe(event);
     }
+
+    fn writes_log(&self) -> bool {
+        self.parts.observer.get().writes_log()
+    }
 }

@@ -103,6 +103,8 @@ mod sealed {
         fn listens(&self) -> bool;
         fn wants_all(&self) -> bool;
         fn observe(&self, event: &Event<'_>);
+        /// Returns whether events go to the log.
+        fn writes_log(&self) -> bool;
     }
 
     /// The storage for everything that one attempt holds at its target.
@@ -157,6 +159,11 @@ macro_rules! shares_nothing {
         #[inline]
         fn observe(&self, event: &Event<'_>) {
             Log.observe(event);
+        }
+
+        #[inline]
+        fn writes_log(&self) -> bool {
+            Log.writes_log()
         }
     };
 }

@@ -33,6 +33,8 @@ macro_rules! forward {
         fn wants_all(&self) -> bool { self.inner().wants_all() }
         #[inline]
         fn observe(&self, event: &Event<'_>) { self.inner().observe(event); }
+        #[inline]
+        fn writes_log(&self) -> bool { self.inner().writes_log() }
     };
     () => {};
 }
@@ -178,6 +180,10 @@ impl<X: Endpoint, P: Deref<Target: Observe>> Endpoint for Observed<X, P> {
         if self.observer.is_enabled() {
             self.observer.observe(event);
         }
+    }
+
+    fn writes_log(&self) -> bool {
+        self.target.writes_log() || self.observer.writes_log()
     }
 }
 

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::time::Limit;
+
 /// The cause that ended an attempt before it returned an error of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,7 +29,7 @@ impl Cut {
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AttemptTimeout(limit) => write!(f, "did not finish within {limit:?}"),
+            Self::AttemptTimeout(limit) => write!(f, "did not finish within {}", Limit(*limit)),
             Self::Deadline => f.write_str("did not finish before the deadline of the call"),
             Self::Stream => f.write_str("the stream ended before its last item"),
         }

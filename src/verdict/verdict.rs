@@ -112,7 +112,7 @@ impl Verdict {
     /// not shorter stays. Saturates at 584 years.
     ///
     /// A call waits as for a [hint](Self::after), and the policy's hint cap applies. Only the log
-    /// and the messages differ: they print "waiting at least".
+    /// and the messages differ: they print "the classifier demands a wait".
     ///
     /// # Examples
     ///

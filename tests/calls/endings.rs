@@ -205,7 +205,7 @@ fn a_wait_that_the_upstream_asks_for_is_not_called_a_delay() {
         assert_eq!(gave_up.reason(), StopReason::Deadline);
         let (words, line) = (gave_up.to_string(), lines.concat());
         let (told, rest) = words.split_once(", ").unwrap().1.split_once(" left").unwrap();
-        assert!(line.contains(&format!(", {told} left: down")), "{line}: {told}");
+        assert!(line.contains(&format!(", {told} left{rest}: down")), "{line}: {told}");
         format!("{told} left{rest}")
     };
     assert_eq!(end(8, 1, 0), "the upstream asks for a wait of 8.0s, but only 3s are left");
@@ -327,8 +327,8 @@ fn a_call_that_does_not_queue_is_not_counted_in_the_queue() {
     let lines = lines.into_inner();
     assert_eq!(
         lines[0],
-        "feed: quota used up: this attempt would wait 30.0s, 0 queued, further calls wait or are \
-         refused"
+        "feed: quota used up: this attempt is refused, because it would wait 30.0s, 0 queued, \
+         further calls wait or are refused"
     );
     assert_eq!(lines.len(), 2, "{lines:#?}");
 }

@@ -1,7 +1,10 @@
 //! The wait that a fallback recommends: the smallest one of its alternatives.
 
+use std::fmt;
+use std::future::pending;
 use std::time::Duration;
 
+use resile::classify::ClassifyExt;
 use resile::fallback::Alternative;
 use resile::{FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Verdict, fallback, retry};
 
@@ -10,6 +13,14 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An error that is its own verdict.
 #[derive(Clone, Copy, Debug)]
 struct Fails(Verdict);
+
+impl fmt::Display for Fails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("busy")
+    }
+}
+
+impl std::error::Error for Fails {}
 
 fn verdict_of(fails: &Fails) -> Verdict {
     fails.0
@@ -61,6 +72,11 @@ async fn the_smallest_wait_of_all_alternatives_is_that_of_the_flat_error() {
         let last = if all.last().unwrap().0 < 100 { all.last() } else { all.get(all.len() - 2) };
         assert_eq!(own.map(|own| own.as_secs()), last.unwrap().1.map(u64::from), "{all:?}");
         let merged = gave_up.flatten();
+        let words = merged.to_string();
+        let told = flat.map(|flat| (flat, words.contains(&format!("again in {flat}.0s"))));
+        assert!(told.is_none_or(|(_, is_told)| is_told), "{all:?}: {words}");
+        let is_of_another = flat.is_some() && own != merged.retry_after();
+        assert_eq!(words.contains(", an alternative can be tried again in "), is_of_another);
         assert_eq!(merged.retry_after(), flat.map(|flat| SECOND * flat), "{all:?}");
         if merged.reason() != StopReason::Deadline {
             let verdict = merged.verdict().unwrap();
@@ -69,6 +85,35 @@ async fn the_smallest_wait_of_all_alternatives_is_that_of_the_flat_error() {
             assert_eq!(wait, merged.retry_after(), "{all:?}");
         }
     }
+}
+
+/// The words are those of the last alternative, and the wait may be that of another one.
+#[tokio::test(start_paused = true)]
+async fn a_flat_error_names_one_alternative_in_a_sentence() {
+    let ask = async |it: Alternative<'_, &'static str>| {
+        let large = *it.value() == "large";
+        let fails = move |_| async move {
+            if large {
+                Err::<(), _>(Fails(Verdict::throttled().after(SECOND * 43)))
+            } else {
+                pending().await
+            }
+        };
+        let policy = RetryPolicy::new()
+            .with_attempts(1)
+            .with_total_timeout(SECOND * 4)
+            .with_classifier(verdict_of.cut_is(Verdict::transient()));
+        retry(fails, policy, Never).on(*it.value()).await
+    };
+    let policy = FallbackPolicy::new()
+        .with_classifier(|gave_up: &GaveUp<Fails>| gave_up.reason() != StopReason::Fatal);
+    let flat =
+        fallback(&["large", "small"], ask, policy, Never).on("chat").await.unwrap_err().flatten();
+    assert_eq!(
+        flat.to_string(),
+        "chat: gave up after 2 alternatives in 4.0s, an alternative can be tried again in 39.0s \
+         (last failure, of small: did not finish before the deadline of the call after 4s)"
+    );
 }
 
 /// No wait helps a request that no alternative accepts, and a call that was cancelled has none.

@@ -51,8 +51,8 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
     assert_eq!(
         seen,
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s: busy (waiting at least 2.0s)",
-            "model: gave up after 2 of 2 attempts: busy, wait at least 2.0s before the next call",
+            "model: attempt 1 of 2 failed, retrying in 2.0s, the classifier demands a wait of 2.0s: busy",
+            "model: gave up after 2 of 2 attempts, wait at least 2.0s before the next call: busy",
         ]
     );
     assert_eq!(
@@ -75,8 +75,8 @@ fn a_wait_that_was_asked_for_is_said_to_be() {
     assert_eq!(
         seen,
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s: busy (asked to wait 2.0s)",
-            "model: gave up after 2 of 2 attempts: busy (asked to wait 2.0s)",
+            "model: attempt 1 of 2 failed, retrying in 2.0s, the upstream asked for a wait of 2.0s: busy",
+            "model: gave up after 2 of 2 attempts, try again in 2.0s: busy",
         ]
     );
     assert_eq!(gave_up, "model: gave up after 2 attempts in 2.0s, try again in 2.0s");

@@ -97,8 +97,8 @@ async fn a_429_is_waited_out_and_the_retry_succeeds() {
     assert_eq!(answer.unwrap(), "hello");
     let events = events.into_inner().unwrap();
     assert_eq!(events.len(), 5, "{events:?}");
-    let words = "429 Too Many Requests (asked to wait 20.0s)";
-    assert_eq!(events[1], format!("local: attempt 1 of 3 failed: {words}"));
+    let words = ", the upstream asked for a wait of 20.0s: 429 Too Many Requests";
+    assert_eq!(events[1], format!("local: attempt 1 of 3 failed{words}"));
     assert!(events[2].starts_with("local: attempt 1 of 3 failed, retrying in 2"), "{events:?}");
     assert!(events[2].ends_with(words), "{events:?}");
     assert_eq!(events[4], "local: attempt 2 of 3 succeeded");

@@ -70,7 +70,7 @@ enum Service {
 const NIGHT: [&str; 12] = [
     " 10 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: error sending request for url (https://host/now?…): connection reset",
     " 20 s WARN weather: cooldown: all calls wait 5.0s, the upstream throttled an attempt",
-    " 20 s WARN weather: attempt 1 of 3 failed, retrying in at least 5.0s: 503 Service Unavailable (asked to wait 5.0s)",
+    " 20 s WARN weather: attempt 1 of 3 failed, retrying in at least 5.0s, the upstream asked for a wait of 5.0s: 503 Service Unavailable",
     " 60 s INFO weather: cooldown over: 3 waits within 5.2s, until 34.8s ago",
     " 70 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: did not finish within 2s",
     " 70 s WARN weather: attempt 2 of 3 failed, retrying in 1.0s: did not finish within 2s",

@@ -477,8 +477,8 @@ fn events_print_readable_messages() {
         events.take(),
         [
             "feed: attempt 1 of 3 starts",
-            "feed: attempt 1 of 3 failed: down, 1 (asked to wait 20.0s)",
-            "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
+            "feed: attempt 1 of 3 failed, the upstream asked for a wait of 20.0s: down, 1",
+            "feed: attempt 1 of 3 failed, retrying in 20.0s, the upstream asked for a wait of 20.0s: down, 1",
             "feed: attempt 2 of 3 starts",
             "feed: attempt 2 of 3 failed: down, 2",
             "feed: attempt 2 of 3 failed, retrying in 2.0s: down, 2",

@@ -68,7 +68,7 @@ fn it_has_the_words_of_the_lines_of_attempts() {
     assert_eq!(cause_of(secret, Always), ": no answer from https://…@host/now?…");
     assert_eq!(cause_of("two\nlines", Always), ": two\\nlines");
     let busy = |_: &&str| Verdict::transient().after(SECOND * 5);
-    assert_eq!(cause_of("busy", busy), ": busy (asked to wait 5.0s)");
+    assert_eq!(cause_of("busy", busy), ", the upstream asked for a wait of 5.0s: busy");
     // Nobody waits for the least delay of a call that has ended.
     let floor = |_: &&str| Verdict::transient().at_least(SECOND * 5);
     assert_eq!(cause_of("slow down", floor), ": slow down");

@@ -219,7 +219,7 @@ fn assert_rich(log: &str) {
         "for the bulkhead",
         "for the quota",
         "connection reset",
-        "too many requests (asked to wait 1.0s)",
+        ", the upstream asked for a wait of 1.0s: too many requests",
         "bad request",
         "s, all attempts are refused: too ",
         "breaker closed: ",

@@ -221,21 +221,19 @@ fn a_retry_on_a_healthy_upstream_is_no_warning() {
     );
 }
 
-/// The field `hint_ms` is a wait that the upstream asked for. At the end of a call the same wait is
-/// `retry_after_ms`.
+/// The field `hint_ms` is a wait that the upstream asked for. At the end of a call `retry_after_ms` is the
+/// recommended wait, whoever named it, as in the error.
 #[test]
-fn a_floor_is_no_field_of_the_log() {
-    for (verdict, expected) in [
+fn a_floor_is_a_recommended_wait_and_not_one_that_was_asked_for() {
+    for (verdict, hint) in [
         (Verdict::throttled().at_least(SECOND * 2), None),
         (Verdict::throttled().after(SECOND * 2), Some("2000")),
     ] {
         let policy = POLICY.with_attempts(2).with_classifier(move |_: &Down| verdict);
         let seen = records(&[Step::Fail], &policy);
-        assert_eq!(seen.len(), 2);
-        for (_, fields) in seen {
-            let told = fields.get("hint_ms").or(fields.get("retry_after_ms"));
-            assert_eq!(told.map(String::as_str), expected, "{fields:?}");
-        }
+        let field = |at: usize, name: &str| seen[at].1.get(name).map(String::as_str);
+        assert_eq!((seen.len(), field(0, "hint_ms"), field(1, "hint_ms")), (2, hint, None));
+        assert_eq!(field(1, "retry_after_ms"), Some("2000"), "{seen:?}");
     }
 }
 
@@ -251,7 +249,7 @@ fn giving_up_is_a_warning() {
         [
             log_record(
                 Level::WARN,
-                "feed: attempt 1 of 3 failed, retrying in 20.0s: down, 1 (asked to wait 20.0s)",
+                "feed: attempt 1 of 3 failed, retrying in 20.0s, the upstream asked for a wait of 20.0s: down, 1",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),
@@ -565,6 +563,97 @@ async fn hedges_are_debug_and_failed_alternatives_are_warnings() {
     });
     let failed = warn("models: alternative 1 of 2 failed, trying the next: down, 1");
     assert_eq!(messages(), [failed, debug("models: alternative 2 of 2 succeeded")]);
+}
+
+/// The line of a fallback has the end of the call within its alternative, so it stands there only.
+#[test]
+fn an_end_within_an_alternative_is_a_warning_once() {
+    capture();
+    let timer = ManualTimer::new();
+    let policy = POLICY.with_attempts(2).with_backoff(Backoff::none());
+    let inner = |policy: RetryPolicy<_>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, policy, Never).on("large")
+    };
+    let end = "large: gave up after 2 of 2 attempts: down, 1";
+    let models = Upstream::new("models").with_timer(&timer);
+    let quiet = Upstream::new("models").with_timer(&timer).with_observer(&());
+    let counting = Upstream::new("models").with_timer(&timer);
+    let counting = counting.with_shared_observer(|_: &Event<'_>| ());
+    let both = Upstream::new("models").with_timer(&timer);
+    let both = both.with_shared_observer((|_: &Event<'_>| (), Log));
+    let ends = || {
+        let mut lines = messages();
+        lines.retain(|(_, line)| line == end);
+        lines
+    };
+    for (upstream, is_told) in [(&models, true), (&quiet, false), (&counting, false), (&both, true)]
+    {
+        let call = fallback(&[1, 2], |_| inner(policy), FallbackPolicy::new(), Never);
+        drive(call.on(upstream), &timer).unwrap_err();
+        let line = if is_told { debug(end) } else { warn(end) };
+        assert_eq!(ends(), [line.clone(), line]);
+    }
+    // The words of these errors are in no line: a name has the log, and no name has the type only.
+    let call = fallback(&[1], |_| inner(policy), FallbackPolicy::new(), Never);
+    drive(call.on("models"), &timer).unwrap_err();
+    assert_eq!(ends(), [debug(end)]);
+    drive(fallback(&[1], |_| inner(policy), FallbackPolicy::new(), Never), &timer).unwrap_err();
+    assert_eq!(ends(), [warn(end)]);
+    // A later call on the same thread is not within the fallback.
+    drive(inner(policy), &timer).unwrap_err();
+    assert_eq!(ends(), [warn(end)]);
+    // Somebody must find out the outcome of a request in doubt.
+    let order = |_: &Down| Verdict::transient().not_again();
+    let ask = |_: resile::fallback::Alternative<'_, i32>| {
+        let failing = |_| async { Err::<(), _>(Down(1)) };
+        retry(failing, policy.with_classifier(order), Never).on("large")
+    };
+    drive(fallback(&[1], ask, FallbackPolicy::new(), Never).on(&models), &timer).unwrap_err();
+    let doubt = "large: gave up after 1 of 2 attempts, the request may have been executed and must \
+                 not be sent again: down, 1";
+    assert!(messages().contains(&warn(doubt)));
+}
+
+/// The caller of a fallback has no other resort. A cancellation is its own wish.
+#[test]
+fn the_end_of_a_fallback_is_a_warning() {
+    let timer = ManualTimer::new();
+    let large = Upstream::new("large").with_timer(&timer).with_breaker(Breaker::new());
+    let _isolation = large.isolate();
+    let models = Upstream::new("models").with_timer(&timer);
+    let ends = || {
+        let mut lines = messages();
+        lines.retain(|(_, line)| line.starts_with("models: gave up"));
+        lines
+    };
+    // A part of its upstream refuses each alternative.
+    capture();
+    let refused = |_: resile::fallback::Alternative<'_, i32>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, POLICY, Never).on(&large)
+    };
+    drive(fallback(&[1, 2], refused, FallbackPolicy::new(), Never).on(&models), &timer)
+        .unwrap_err();
+    let end = "models: gave up after 2 of 2 alternatives: large: gave up after 0 attempts, the \
+               circuit breaker is open";
+    assert_eq!(ends(), [warn(end)]);
+    // The first error is final.
+    let down = |_: resile::fallback::Alternative<'_, i32>| async { Err::<(), _>(Down(1)) };
+    let is_final = FallbackPolicy::new().with_classifier(|_: &Down| Verdict::fatal());
+    drive(fallback(&[1, 2], down, is_final, Never).on(&models), &timer).unwrap_err();
+    let end = "models: gave up after 1 of 2 alternatives, no other alternative is tried: down, 1";
+    assert_eq!(ends(), [warn(end)]);
+    // The token of the fallback, and that of the call within it.
+    let token = CancellationToken::new();
+    token.cancel();
+    drive(fallback(&[1], down, FallbackPolicy::new(), &token).on(&models), &timer).unwrap_err();
+    assert_eq!(ends(), [debug("models: gave up after 0 of 1 alternatives, cancelled")]);
+    let cancelled = |_: resile::fallback::Alternative<'_, i32>| {
+        retry(|_| async { Err::<(), _>(Down(1)) }, POLICY, &token).on("small")
+    };
+    drive(fallback(&[1], cancelled, FallbackPolicy::new(), Never).on(&models), &timer).unwrap_err();
+    let end =
+        "models: gave up after 1 of 1 alternatives: small: gave up after 0 attempts, cancelled";
+    assert_eq!(ends(), [debug(end)]);
 }
 
 /// Each pair of call sites is logged once, for any number of calls.

@@ -154,7 +154,7 @@ fn a_fallback_that_tries_no_other_alternative_says_so() {
     assert_eq!(gave_up.to_string(), words);
     let line =
         "answers: gave up after 1 of 2 alternatives, no other alternative is tried: no such user";
-    assert_eq!(messages(), [(Level::DEBUG, line.to_owned())]);
+    assert_eq!(messages(), [(Level::WARN, line.to_owned())]);
 }
 
 /// The last alternative was cancelled by a token of its own.

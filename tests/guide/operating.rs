@@ -98,13 +98,17 @@ fn each_line_that_a_crate_writes_has_its_row() {
     assert!(written.len() >= 9, "{written:#?}");
 }
 
-/// The observer of the core decides the level of each event in one function.
+/// The observer of the core decides the level of each event in two functions.
 #[test]
 fn the_core_warns_of_the_known_events_only() {
-    let log = read("src/observe/log.rs");
-    let level = log.split("    fn level(").nth(1).unwrap().split("\n    }\n").next().unwrap();
+    let file = read("src/observe/level.rs");
+    let level = |name: &str| {
+        let start = format!("fn {name}(");
+        file.split(&start).nth(1).unwrap().split("\n}\n").next().unwrap()
+    };
+    let level = format!("{}{}", level("level"), level("level_of_end"));
     // A new one needs a row, and a line in `warnings.rs`.
-    assert_eq!(level.matches("Level::WARN").count(), 6);
+    assert_eq!(level.matches("Level::WARN").count(), 7);
     assert_eq!(level.matches("Level::ERROR").count(), 0);
 }
 
@@ -128,8 +132,8 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 
 /// Words of lines at other levels.
 const NO_WARNINGS: [&str; 19] = [
-    "this attempt would wait ",   // the row has a `…`
-    "it holds this attempt for ", // the row has a `…`
+    "this attempt is refused, because it would wait ", // the row has a `…`
+    "it holds this attempt for ",                      // the row has a `…`
     "quota too ",
     "and uses the reported limit",
     "so the rest is not used: raise the setting if you need more",

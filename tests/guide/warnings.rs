@@ -99,6 +99,8 @@ async fn ends_of_calls() {
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
     is_dropped::<resile::http::Failure>(order).await;
     fails(TWICE.with_classifier(then(None))).await;
+    fails(TWICE.with_classifier(waits(1))).await;
+    fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND))).await;
     fails(TWICE.with_classifier(waits(3600))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().at_least(SECOND * 3600))).await;
     Box::pin(ends_after_the_delay()).await;
@@ -120,6 +122,15 @@ async fn ends_of_calls() {
     hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();
     let none = |_: resile::fallback::Alternative<'_, u8>| ready(Err::<(), _>("down"));
     fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let spent = feed().with_budget(Budget::new().with_capacity(0));
+    let poor = |_: resile::fallback::Alternative<'_, u8>| {
+        retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&spent)
+    };
+    fallback(&[1], poor, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let shut = feed().with_breaker(Breaker::new());
+    let isolation = shut.isolate();
+    fallback(&[1], none, FallbackPolicy::new(), Never).on(&shut).await.unwrap_err();
+    drop(isolation);
     let ends = FallbackPolicy::new().with_classifier(then_ends());
     fallback(&[1, 2, 3], none, ends, Never).on(&feed()).await.unwrap_err();
 

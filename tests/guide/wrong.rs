@@ -83,7 +83,7 @@ fn as_on_the_page(line: &str) -> String {
     let line = line.replace("retrying within 1ms: ", "retrying in 1ms: ");
     let words = line.split(' ').map(|word| {
         let is_time = word.starts_with(|c: char| c.is_ascii_digit())
-            && ["s", "s:", "s)"].iter().any(|unit| word.ends_with(unit));
+            && ["s", "s:", "s,", "s)"].iter().any(|unit| word.ends_with(unit));
         let place = word.rsplit_once(".rs:").map(|(_, place)| format!("src/main.rs:{place}"));
         place.unwrap_or_else(|| if is_time { "…".to_owned() } else { word.to_owned() })
     });
@@ -157,7 +157,8 @@ fn a_log_that_differs_is_found() {
     ] {
         assert_eq!(shows(&lines(shown), &lines(log)), is_so, "{shown} {log}");
     }
-    let line = "WARN a: retrying in 2.9ms: (asked to wait 30.0s) at /x/y.rs:3:4: b";
-    let page = "WARN a: retrying in … (asked to wait … at src/main.rs:3:4: b";
+    let line =
+        "WARN a: retrying in 2.9ms, the upstream asked for a wait of 30.0s: at /x/y.rs:3:4: b";
+    let page = "WARN a: retrying in … the upstream asked for a wait of … at src/main.rs:3:4: b";
     assert_eq!(as_on_the_page(line), page);
 }

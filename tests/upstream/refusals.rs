@@ -208,7 +208,8 @@ async fn an_outer_call_waits_for_the_breaker_of_an_inner_call() {
     // The upstream was not called, so its refusal is no failure of the outer upstream.
     assert_eq!((outer.snapshot().unwrap().calls, outer.snapshot().unwrap().failures), (1, 0));
     let seen = seen.into_inner().unwrap().concat();
-    assert!(seen.ends_with(", try again in 60.0s (waiting at least 60.0s)"), "{seen}");
+    assert!(seen.contains(", the classifier demands a wait of 60.0s: inner: "), "{seen}");
+    assert!(seen.ends_with(", try again in 60.0s"), "{seen}");
 }
 
 /// The same for a cooldown, a quota and a bulkhead that refuse an inner call.
@@ -268,8 +269,8 @@ async fn events_have_the_verdict_of_the_classifier() {
     assert_eq!((seen[0].0, seen[1].0), (None, Some(told)));
     assert_eq!(
         seen[1].1,
-        "inner: gave up after 1 of 2 attempts, the circuit breaker is open: down \
-         (asked to wait 3.0s), try again in 60.0s"
+        "inner: gave up after 1 of 2 attempts, the circuit breaker is open, \
+         try again in 60.0s, the upstream asked for a wait of 3.0s: down"
     );
 }
 

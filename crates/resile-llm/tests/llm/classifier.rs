@@ -70,11 +70,10 @@ async fn nobody_is_said_to_have_asked_for_a_floor() {
     assert_eq!(
         seen.into_inner().unwrap(),
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s: \
-             the provider is overloaded (status 529) (waiting at least 2.0s)",
-            "model: gave up after 2 of 2 attempts: \
-             the provider is overloaded (status 529), \
-             wait at least 2.0s before the next call",
+            "model: attempt 1 of 2 failed, retrying in 2.0s, \
+             the classifier demands a wait of 2.0s: the provider is overloaded (status 529)",
+            "model: gave up after 2 of 2 attempts, wait at least 2.0s before the next call: \
+             the provider is overloaded (status 529)",
         ]
     );
     assert_eq!(

@@ -44,7 +44,7 @@ impl Observe for Ends {
     }
 }
 
-/// The line of a read says it in place of the reason, and that of an order behind its status.
+/// The line of a read says it in place of the reason, and that of an order behind it.
 #[tokio::test(start_paused = true)]
 async fn the_line_says_that_the_server_asks_for_no_retry() {
     static ENDS: Ends = Ends::new();
@@ -58,8 +58,8 @@ async fn the_line_says_that_the_server_asks_for_no_retry() {
         (Idempotent, "the upstream asks for no retry: /weather.Weather/Get: UNAVAILABLE: down"),
         (
             NotIdempotent,
-            "the request may have been executed and must not be sent again: \
-             /weather.Weather/Get: UNAVAILABLE: down (asked for no retry)",
+            "the request may have been executed and must not be sent again, \
+             the upstream asks for no retry: /weather.Weather/Get: UNAVAILABLE: down",
         ),
     ] {
         let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
