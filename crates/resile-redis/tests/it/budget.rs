@@ -74,7 +74,9 @@ async fn successes_before_an_outage_make_a_fleet_retry_no_more() {
         let crew: Vec<_> = (0..members).map(join).collect();
         all_share(&crew).await;
         for _ in 0..200 {
-            crew.iter().for_each(|mate| mate.upstream.budget().unwrap().deposit());
+            for mate in &crew {
+                mate.upstream.budget().unwrap().deposit();
+            }
             sleep(Duration::from_millis(5)).await;
         }
         sleep(Duration::from_millis(1_200)).await; // an exchange of each
