@@ -129,7 +129,7 @@ prop_compose! {
         floor in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away, floor }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, floor, weight, away }
     }
 }
 
@@ -154,7 +154,7 @@ prop_compose! {
         away in prop_oneof![Just(0_u32), any::<u32>()],
     ) -> LeaseRequest<'static> {
         let [capacity, rate, scale, base, spent, least, want, own, calm, floor] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, weight, away, floor }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, floor, weight, away }
     }
 }
 

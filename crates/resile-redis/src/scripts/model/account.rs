@@ -162,6 +162,15 @@ impl Account {
         }
         self.held = self.held().min(MOST_HELD);
     }
+
+    /// Returns the time for which the account is kept without a request, in milliseconds.
+    fn life_after(&self, rate: i128, capacity: i128, ttl: i128) -> i128 {
+        let life = match rate {
+            0 => 3_600 * SECOND,
+            _ => ceil(capacity + (-self.level).max(0), rate).max(60 * SECOND),
+        };
+        ceil(life.max(10 * ttl).min(30 * 86_400 * SECOND), 1_000)
+    }
 }
 
 impl Model<LeaseRequest<'_>> for Account {
@@ -261,11 +270,7 @@ impl Model<LeaseRequest<'_>> for Account {
         }
         let calm = i128::from(request.calm).clamp(0, capacity);
         let room_left = (calm - self.level - self.held * scale).max(0).div_euclid(scale);
-        let life = match rate {
-            0 => 3_600 * SECOND,
-            _ => ceil(capacity + (-self.level).max(0), rate).max(60 * SECOND),
-        };
-        self.life = ceil(life.max(10 * ttl).min(30 * 86_400 * SECOND), 1_000);
+        self.life = self.life_after(rate, capacity, ttl);
         LeaseReply {
             granted: (spent + held).try_into().unwrap(),
             level: self.level.div_euclid(scale).try_into().unwrap(),
