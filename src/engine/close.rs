@@ -217,7 +217,9 @@ where
             word = named.map(|named| named.into_owned().into());
             let unreported = |verdict: Verdict| verdict.with_health(Health::Unknown);
             let shown = if is_unreported { verdict.map(unreported) } else { verdict };
-            let in_flight = InFlight { is_dropped, allotted, ..InFlight::default() };
+            let is_dropped_unsent = facts.is_dropped_unsent;
+            let in_flight =
+                InFlight { is_dropped, is_dropped_unsent, allotted, ..InFlight::default() };
             self.emit_at_end(cut, shown, in_flight, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,
@@ -272,6 +274,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             in_doubt: false,
             may_have_effect: self.last_cut.has_effect(),
             is_unsent: cut.is_some() && dropped.is_none() && self.last_cut.is_unsent(),
+            is_dropped_unsent: dropped.is_some() && self.last_cut.is_unsent(),
             is_partial: false,
             error_of: if cut.is_some() || dropped.is_some() {
                 ErrorOf::Earlier

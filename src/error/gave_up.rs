@@ -105,6 +105,8 @@ pub(crate) struct Facts {
     pub(crate) may_have_effect: bool,
     /// True if the attempt that was cut had surely not sent its request.
     pub(crate) is_unsent: bool,
+    /// True if the attempt that was dropped in flight had surely not sent its request.
+    pub(crate) is_dropped_unsent: bool,
     /// The consumer of a stream has content that nothing completes.
     pub(crate) is_partial: bool,
     pub(crate) error_of: ErrorOf,
@@ -465,9 +467,21 @@ impl<E> GaveUp<GaveUp<E>> {
             if is_asked_again { inner.again_after(again_after) } else { inner }
         } else {
             let Facts {
-                hint, cut, allotted, place, dropped, is_unsent, is_partial, error_of, ..
+                hint,
+                cut,
+                allotted,
+                place,
+                dropped,
+                is_unsent,
+                is_dropped_unsent,
+                is_partial,
+                error_of,
+                ..
             } = inner.facts;
-            let dropped = facts.dropped.or(dropped);
+            let (dropped, is_dropped_unsent) = match facts.dropped {
+                None => (dropped, is_dropped_unsent),
+                own => (own, facts.is_dropped_unsent),
+            };
             let verdict =
                 if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
             let is_partial = is_partial || facts.is_partial;
@@ -479,6 +493,7 @@ impl<E> GaveUp<GaveUp<E>> {
                 place,
                 dropped,
                 is_unsent,
+                is_dropped_unsent,
                 is_partial,
                 error_of,
                 upstream,

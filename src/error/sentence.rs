@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{DROPPED, IN_DOUBT, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, StopReason, UNSENT};
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,6 +31,7 @@ impl<E> fmt::Display for GaveUp<E> {
         self.write_reason(f)?;
         if let Some(place) = &self.facts().dropped {
             write!(f, ", {} {DROPPED}", OneLine(place))?;
+            f.write_str(if self.facts().is_dropped_unsent { UNSENT } else { "" })?;
         }
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;

@@ -22,6 +22,8 @@ pub(crate) struct InFlight<'a> {
     pub(crate) place: Option<&'a str>,
     /// True if the call ended with an attempt in flight that its token or its caller dropped.
     pub(crate) is_dropped: bool,
+    /// True if that attempt had surely not sent its request.
+    pub(crate) is_dropped_unsent: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
     /// The error of an earlier attempt, if this one was cut.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason};
+use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -133,8 +134,9 @@ impl Event<'_> {
             _ => {}
         }
         let dropped = failure.in_flight.filter(|in_flight| in_flight.is_dropped);
-        if let Some(place) = dropped.and_then(|in_flight| in_flight.place) {
-            write!(f, ", {} {DROPPED}", OneLine(place))?;
+        if let Some(InFlight { place: Some(place), is_dropped_unsent, .. }) = dropped {
+            let unsent = if *is_dropped_unsent { UNSENT } else { "" };
+            write!(f, ", {} {DROPPED}{unsent}", OneLine(place))?;
         }
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;

@@ -1,5 +1,6 @@
 //! Attempts that are cut before they have sent their request.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use resile::classify::Cut;
 use resile::observe::{Event, EventKind};
 use resile::{
-    Attempt, Backoff, Drain, GaveUp, Health, HedgePolicy, Jitter, Never, ResilienceExt,
+    Attempt, Backoff, Classify, Drain, GaveUp, Health, HedgePolicy, Jitter, Never, ResilienceExt,
     RetryPolicy, StopReason, Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
@@ -105,6 +106,43 @@ async fn a_token_before_sending_leaves_no_doubt() {
         let (gave_up, ()) = tokio::join!(retry(op, policy(), &token), stop);
         let gave_up = gave_up.unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Cancelled, sends));
+    }
+}
+
+/// An order with its place.
+struct Order;
+
+impl Classify<Lost> for Order {
+    fn classify(&self, lost: &Lost) -> Option<Verdict> {
+        Some(order(lost))
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        Some("POST /orders".into())
+    }
+}
+
+/// The words of a call that its token ended tell whether the attempt in flight had an effect.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_attempt_says_whether_it_had_an_effect() {
+    for sends in [false, true] {
+        let (token, line) = (CancellationToken::new(), RefCell::new(String::new()));
+        let shop = Upstream::new("shop");
+        let note = |event: &Event<'_>| *line.borrow_mut() = event.to_string();
+        let op = async |_: Attempt| {
+            token.cancel();
+            if sends {
+                pending::<()>().await;
+            }
+            no_connection().before_sending().await;
+            Ok::<(), Lost>(())
+        };
+        let call = retry(op, policy().with_classifier(Order), &token);
+        let gave_up = call.on(shop.observed_by(&note)).await.unwrap_err();
+        for words in [gave_up.to_string(), line.into_inner()] {
+            assert!(words.contains("POST /orders was dropped in flight"), "{words}");
+            assert_eq!(words.contains("in flight, without effect"), !sends, "{words}");
+        }
     }
 }
 
