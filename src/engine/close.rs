@@ -193,7 +193,9 @@ where
         };
         facts.verdict = reason.verdict(last, facts.retry_after);
         if !facts.may_have_effect {
-            facts.verdict = facts.verdict.map(Verdict::not_sent);
+            let unsent = facts.attempts == 0;
+            let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };
+            facts.verdict = facts.verdict.map(known);
         }
         facts.is_partial = self.policy.is_partial();
         if facts.is_partial {

@@ -287,7 +287,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     ) -> Reported {
         let is_unsent = cut.is_some() && self.last_cut.is_unsent();
         self.last_cut = self.last_cut.then(cut).unsent(is_unsent);
-        if verdict.is_none_or(|verdict| !verdict.is_not_sent()) {
+        if verdict.is_none_or(|verdict| !verdict.is_without_effect()) {
             self.note_effect();
         }
         let now = self.clock_runs().then(|| self.now());

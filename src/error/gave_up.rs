@@ -176,7 +176,7 @@ impl<E> GaveUp<E> {
     ///
     /// A call that was refused before its first attempt did not reach the upstream, so a breaker of
     /// the outer call does not count it. The verdict on a call
-    /// [without effect](Self::is_without_effect) says that the request was [not sent](Verdict::not_sent).
+    /// [without effect](Self::is_without_effect) says so too.
     /// An attempt of a [`Run`](crate::Run) that the caller
     /// dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
     /// request may be sent again. The [wait](Verdict::wait) is at least
@@ -286,8 +286,8 @@ impl<E> GaveUp<E> {
     ///
     /// It is what a caller needs for the answer "failed, nothing was done". It is true if the call ended
     /// before its first attempt, and if of each attempt one of these is known:
-    /// * It failed with a verdict that says that the request [was not sent](Verdict::not_sent), such as that
-    ///   of a refused connection.
+    /// * It failed with a verdict that [says so](Verdict::is_without_effect): a refused connection, an answer
+    ///   404 or 422, a transaction that the database has rolled back.
     /// * A limit or the token cut it in [`before_sending`](crate::ResilienceExt::before_sending).
     ///
     /// Otherwise it is false, also for a call that is not [in doubt](Self::is_in_doubt) because the same

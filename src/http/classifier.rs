@@ -173,6 +173,11 @@ impl Classifier {
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
         let verdict = self.with_idempotency(verdict);
+        // The server says that it does not execute the request. A proxy answers 499 of a caller that has gone.
+        let verdict = match status.as_u16() {
+            400..=498 => verdict.without_effect(),
+            _ => verdict,
+        };
         match after {
             Some(after)
                 if verdict.is_again()

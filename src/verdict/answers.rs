@@ -41,6 +41,8 @@ pub(super) enum Flag {
     NotWanted = 1 << 11,
     /// The request might be sent again, but nobody can make it again.
     NotRepeatable = 1 << 12,
+    /// The upstream kept nothing of the request.
+    NoEffect = 1 << 13,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

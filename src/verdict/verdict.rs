@@ -22,7 +22,8 @@ use crate::time::nanos;
 ///
 /// Beside the answers, a classifier may state two facts about the request: that it may be executed
 /// twice ([`idempotent`](Self::idempotent)), and that it was never sent ([`not_sent`](Self::not_sent)).
-/// Verdicts are equal if their answers and these facts are.
+/// Verdicts are equal if their answers and these facts are. A third fact, that the upstream
+/// [kept nothing](Self::without_effect) of the request, is for the caller and does not count for equality.
 ///
 /// # Examples
 ///
@@ -223,6 +224,16 @@ impl Verdict {
         self.with(Flag::NotSent, true)
     }
 
+    /// States that the upstream kept nothing of the request: it refused the request before it executed it, or
+    /// it undid all of it, such as a transaction that it rolled back.
+    ///
+    /// The request was received, so a quota charges it, other than one that was [not sent](Self::not_sent).
+    /// Retries do not read this fact. It is for the answer to a caller: see
+    /// [`GaveUp::is_without_effect`](crate::GaveUp::is_without_effect).
+    pub const fn without_effect(self) -> Self {
+        self.with(Flag::NoEffect, true)
+    }
+
     /// Sets the health of the upstream and keeps the rest of the verdict.
     ///
     /// A quota counts itself as used up if the health is changed to [`Health::Throttling`].
@@ -256,6 +267,13 @@ impl Verdict {
     #[must_use]
     pub const fn is_not_sent(&self) -> bool {
         self.answers.is(Flag::NotSent)
+    }
+
+    /// Returns whether the request surely had no effect, because it was [not sent](Self::not_sent) or the
+    /// upstream [kept nothing](Self::without_effect) of it. False means that nobody knows.
+    #[must_use]
+    pub const fn is_without_effect(&self) -> bool {
+        self.answers.is(Flag::NoEffect) || self.is_not_sent()
     }
 
     /// Returns whether the upstream asked for no retry.
@@ -353,9 +371,9 @@ impl Verdict {
         self.with_health(Health::Unknown).with(Flag::Again, true).not_sent().with_ground(ground)
     }
 
-    /// Returns this verdict for several attempts, one of which may have sent its request.
+    /// Returns this verdict for several attempts, one of which may have had an effect.
     pub(crate) const fn of_several(self) -> Self {
-        self.with(Flag::NotSent, false)
+        self.with(Flag::NotSent, false).with(Flag::NoEffect, false)
     }
 
     /// Returns whether the classifier stated this verdict.
@@ -440,6 +458,7 @@ impl fmt::Debug for Verdict {
         for (name, flag) in [
             ("idempotent", Flag::Idempotent),
             ("not_sent", Flag::NotSent),
+            ("without_effect", Flag::NoEffect),
             ("not_wanted", Flag::NotWanted),
             ("not_repeatable", Flag::NotRepeatable),
             ("own_limit", Flag::OwnLimit),

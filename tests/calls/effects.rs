@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use resile::classify::Cut;
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Breaker, Classify, FallbackPolicy, GaveUp, HedgePolicy, Never, ResilienceExt,
+    Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, ResilienceExt,
     RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ enum End {
 impl End {
     fn may_have_effect(self) -> bool {
         match self {
-            Self::Error { verdict } => verdict.is_none_or(|it| !it.is_not_sent()),
+            Self::Error { verdict } => verdict.is_none_or(|it| !it.is_without_effect()),
             Self::Hangs { sends } => sends,
         }
     }
@@ -98,6 +98,8 @@ fn ends() -> impl Strategy<Value = End> {
         Some(Verdict::transient().not_sent()),
         Some(Verdict::fatal()),
         Some(Verdict::fatal().not_sent()),
+        Some(Verdict::transient().idempotent().without_effect()),
+        Some(Verdict::fatal().with_health(Health::Healthy).without_effect()),
     ];
     let errors = proptest::sample::select(verdicts.to_vec());
     prop_oneof![
@@ -121,7 +123,7 @@ proptest! {
         prop_assert_eq!(gave_up.is_without_effect(), expected, "{:?} {:?}", gave_up, ends);
         prop_assert!(!(gave_up.is_in_doubt() && gave_up.is_without_effect()));
         if let Some(verdict) = gave_up.verdict() {
-            prop_assert_eq!(verdict.is_not_sent(), expected, "{:?}", gave_up);
+            prop_assert_eq!(verdict.is_without_effect(), expected, "{:?}", gave_up);
         }
     }
 }

@@ -33,7 +33,13 @@ use crate::rule::{Rule, always, if_idempotent, never};
 /// ```
 #[must_use]
 pub fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
-    rule(code).or_else(|| undone(code)).map(|rule| rule.verdict(idempotency))
+    rule(code).or_else(|| undone(code)).map(|rule| verdict(rule, idempotency))
+}
+
+/// Returns the verdict of a rule. It says so if the server has kept nothing.
+fn verdict(rule: Rule, idempotency: Idempotency) -> Verdict {
+    let verdict = rule.verdict(idempotency);
+    if rule.is_undone() { verdict.without_effect() } else { verdict }
 }
 
 /// Returns the verdict on an SQLSTATE with a row, for a code that may be one of another database.
@@ -57,7 +63,7 @@ pub(crate) fn error(
         ("0A000", Some("RevalidateCachedQuery")) => always(Healthy),
         _ => return sqlstate(code, idempotency),
     };
-    Some(rule.verdict(idempotency))
+    Some(verdict(rule, idempotency))
 }
 
 fn is_sqlstate(code: &str) -> bool {

@@ -77,6 +77,15 @@ impl Rule {
         matches!(self.again, Again::Always)
     }
 
+    /// Returns whether a database that undoes each statement that fails has kept nothing.
+    pub(crate) const fn is_undone(self) -> bool {
+        match self.again {
+            Again::Always => true,
+            Again::IfIdempotent => false,
+            Again::Never => matches!(self.state, State::Healthy),
+        }
+    }
+
     /// Returns the rule with another state.
     pub(crate) const fn with(self, state: State) -> Self {
         Self { state, ..self }

@@ -109,7 +109,9 @@ fn sqlstate(code: &str, idempotency: Idempotency) -> Option<Verdict> {
     let verdict = postgres::known(code, idempotency)?;
     // By the standard 40001 is a rollback. No other database has codes such as 40P01.
     let is_sure = code == "40001" || code.as_bytes().get(2) == Some(&b'P');
-    Some(if is_sure || idempotency == Idempotency::Idempotent {
+    Some(if is_sure {
+        verdict.without_effect()
+    } else if idempotency == Idempotency::Idempotent {
         verdict
     } else {
         verdict.not_again()
