@@ -129,6 +129,7 @@ chapter! {
     ends ["http"] [
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
+        "crate::Verdict::without_effect"
         "crate::http::Classifier::assume_idempotent"
     ]
     include_str!("../docs/guide/ends.md")

@@ -220,8 +220,14 @@ where
             let unreported = |verdict: Verdict| verdict.with_health(Health::Unknown);
             let shown = if is_unreported { verdict.map(unreported) } else { verdict };
             let is_dropped_unsent = facts.is_dropped_unsent;
-            let in_flight =
-                InFlight { is_dropped, is_dropped_unsent, allotted, ..InFlight::default() };
+            let has_effect = facts.may_have_effect;
+            let in_flight = InFlight {
+                is_dropped,
+                is_dropped_unsent,
+                has_effect,
+                allotted,
+                ..InFlight::default()
+            };
             self.emit_at_end(cut, shown, in_flight, &|failure| EventKind::GaveUp {
                 reason,
                 attempts,

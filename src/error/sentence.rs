@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{DROPPED, IN_DOUBT, StopReason, UNSENT};
+use crate::policy::{DROPPED, IN_DOUBT, StopReason, effect_in_words};
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +31,8 @@ impl<E> fmt::Display for GaveUp<E> {
         self.write_reason(f)?;
         if let Some(place) = &self.facts().dropped {
             write!(f, ", {} {DROPPED}", OneLine(place))?;
-            f.write_str(if self.facts().is_dropped_unsent { UNSENT } else { "" })?;
+            let facts = self.facts();
+            f.write_str(effect_in_words(facts.is_dropped_unsent, facts.may_have_effect))?;
         }
         if self.is_in_doubt() && self.reason().hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
@@ -45,7 +46,8 @@ impl<E> fmt::Display for GaveUp<E> {
             last.map_or(Ok(()), |name| write!(f, ", of {name}"))?;
             f.write_str(": ")?;
             let facts = self.facts();
-            write_cut(f, cut, facts.place.as_deref(), facts.allotted, facts.is_unsent)?;
+            let effect = effect_in_words(facts.is_unsent, facts.may_have_effect);
+            write_cut(f, cut, facts.place.as_deref(), facts.allotted, effect)?;
             // The last error is that of an attempt before.
             if self.last().is_some() {
                 f.write_str(", after an earlier error")?;

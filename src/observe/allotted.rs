@@ -2,7 +2,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::one_line::OneLine;
-use crate::policy::UNSENT;
 use crate::time::Limit;
 use crate::verdict::Cut;
 
@@ -24,6 +23,8 @@ pub(crate) struct InFlight<'a> {
     pub(crate) is_dropped: bool,
     /// True if that attempt had surely not sent its request.
     pub(crate) is_dropped_unsent: bool,
+    /// True if the call has ended and any attempt of it may have had an effect.
+    pub(crate) has_effect: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
     /// The error of an earlier attempt, if this one was cut.
@@ -31,13 +32,13 @@ pub(crate) struct InFlight<'a> {
 }
 
 /// Writes that an attempt was cut, with the place of its request and with the time that it had.
-/// `is_unsent` tells that its request was surely not sent.
+/// `effect` is what is known of its effect.
 pub(crate) fn write_cut(
     f: &mut fmt::Formatter<'_>,
     cut: Cut,
     place: Option<&str>,
     allotted: Option<Allotted>,
-    is_unsent: bool,
+    effect: &str,
 ) -> fmt::Result {
     place.map_or(Ok(()), |place| write!(f, "{}: ", OneLine(place)))?;
     write!(f, "{cut}")?;
@@ -53,5 +54,5 @@ pub(crate) fn write_cut(
             _ => {}
         }
     }
-    f.write_str(if is_unsent { UNSENT } else { "" })
+    f.write_str(effect)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::allotted::{InFlight, write_cut};
 use super::placed::write_placed;
-use crate::policy::NOT_WANTED;
+use crate::policy::{NOT_WANTED, effect_in_words};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The cause of an attempt's failure.
@@ -76,12 +76,12 @@ impl AttemptFailure<'_> {
 /// the event.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let InFlight { place, allotted, is_dropped, .. } =
+        let InFlight { place, allotted, is_dropped, has_effect, .. } =
             self.in_flight.copied().unwrap_or_default();
         match (self.cut, self.error) {
             (Some(cut), _) => {
                 let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
-                write_cut(f, cut, place, allotted, is_unsent)
+                write_cut(f, cut, place, allotted, effect_in_words(is_unsent, has_effect))
             }
             // The sentence has named the place of a dropped attempt.
             (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),

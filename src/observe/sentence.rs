@@ -7,7 +7,7 @@ use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT};
+use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words};
 use crate::quota::{Evidence, Finding, Shadow};
 
 impl fmt::Display for Event<'_> {
@@ -134,9 +134,9 @@ impl Event<'_> {
             _ => {}
         }
         let dropped = failure.in_flight.filter(|in_flight| in_flight.is_dropped);
-        if let Some(InFlight { place: Some(place), is_dropped_unsent, .. }) = dropped {
-            let unsent = if *is_dropped_unsent { UNSENT } else { "" };
-            write!(f, ", {} {DROPPED}{unsent}", OneLine(place))?;
+        if let Some(InFlight { place: Some(place), is_dropped_unsent, has_effect, .. }) = dropped {
+            let effect = effect_in_words(*is_dropped_unsent, *has_effect);
+            write!(f, ", {} {DROPPED}{effect}", OneLine(place))?;
         }
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;

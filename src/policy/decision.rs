@@ -52,7 +52,20 @@ pub enum StopReason {
 }
 
 /// The words after a cut whose attempt had sent nothing, or nothing that the upstream keeps.
-pub(crate) const UNSENT: &str = ", without effect";
+const UNSENT: &str = ", without effect";
+
+/// The words for such an attempt after one that may have had an effect.
+const UNSENT_AT_LAST: &str = ", without effect, but an earlier attempt may have had one";
+
+/// Returns the words for an attempt that ended without effect, if `is_unsent`. `has_effect` tells that an earlier
+/// attempt of the call may have had one.
+pub(crate) const fn effect_in_words(is_unsent: bool, has_effect: bool) -> &'static str {
+    match (is_unsent, has_effect) {
+        (false, _) => "",
+        (true, false) => UNSENT,
+        (true, true) => UNSENT_AT_LAST,
+    }
+}
 
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";

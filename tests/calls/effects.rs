@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::future::{pending, ready};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::classify::Cut;
+use resile::observe::Event;
 use resile::time::ManualTimer;
 use resile::{
     Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, ResilienceExt,
@@ -125,6 +127,51 @@ proptest! {
         if let Some(verdict) = gave_up.verdict() {
             prop_assert_eq!(verdict.is_without_effect(), expected, "{:?}", gave_up);
         }
+    }
+}
+
+/// "Without effect" behind a last attempt is not said of the whole call if an earlier attempt may have had an
+/// effect.
+#[tokio::test(start_paused = true)]
+async fn the_words_speak_of_the_whole_call() {
+    for first in [Verdict::transient().not_sent(), Verdict::transient()] {
+        let shop = Upstream::new("shop");
+        let line = Mutex::new(String::new());
+        let note = |event: &Event<'_>| *line.lock().unwrap() = event.to_string();
+        let ends = [End::Error { verdict: Some(first) }, End::Hangs { sends: false }];
+        let number = Cell::new(0);
+        let op = |_| attempt(ends[number.replace(number.get() + 1)]);
+        let policy = RetryPolicy::new()
+            .with_attempts(2)
+            .with_attempt_timeout(SECOND)
+            .with_classifier(Known { again: true });
+        let gave_up = retry(op, policy, Never).on(shop.observed_by(&note)).await.unwrap_err();
+        let and = if gave_up.is_without_effect() {
+            "without effect, after"
+        } else {
+            "without effect, but an earlier attempt may have had one, after"
+        };
+        for words in [format!("{gave_up:#}"), line.into_inner().unwrap()] {
+            assert!(words.contains(&format!("did not finish within 1s, {and}")), "{words}");
+        }
+    }
+}
+
+/// Answers of HTTP that say that nothing was executed.
+#[cfg(feature = "http")]
+#[test]
+fn a_refusal_of_http_has_no_effect() {
+    for classifier in
+        [resile::http::Classifier::idempotent(), resile::http::Classifier::non_idempotent()]
+    {
+        for code in 100..1_000 {
+            let Ok(status) = http::StatusCode::from_u16(code) else { continue };
+            let verdict = classifier.verdict(status, None);
+            assert_eq!(verdict.is_without_effect(), (400..=498).contains(&code), "{code}");
+            assert!(!verdict.is_not_sent(), "a quota charges it: {code}");
+        }
+        assert!(classifier.not_sent().is_without_effect());
+        assert!(!classifier.unanswered().is_without_effect());
     }
 }
 

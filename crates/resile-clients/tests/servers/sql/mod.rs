@@ -2,6 +2,7 @@
 
 mod failure;
 mod mariadb;
+mod payment;
 mod postgres;
 mod recipe;
 mod sale;

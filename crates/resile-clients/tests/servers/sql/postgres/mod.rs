@@ -4,6 +4,7 @@ mod collisions;
 mod cuts;
 mod faults;
 mod limits;
+mod payment;
 mod sale;
 mod session;
 mod standby;
