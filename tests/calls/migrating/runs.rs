@@ -1,11 +1,13 @@
 //! A loop by hand over `&mut` state and its `Run`.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::time::Duration;
 
 use resile::classify::Cut;
 use resile::time::{ManualTimer, Timer};
-use resile::{GaveUp, Never, RetryPolicy, Run};
+use resile::{Backoff, GaveUp, Jitter, Never, RetryPolicy, Run, StopReason};
+use tokio_util::sync::CancellationToken;
 
 use super::SECOND;
 use crate::script::{Down, clock, drive};
@@ -63,4 +65,47 @@ fn a_timeout_cuts_an_attempt_of_a_run_in_attempt_only() {
             assert_eq!((gave_up.attempts(), gave_up.last()), (1, Some(&Down(1))));
         }
     }
+}
+
+/// After `progressed` the delays and the attempts begin again with the failure that follows it.
+#[test]
+fn progress_between_attempts_counts_from_the_next_failure_on() {
+    let backoff = Backoff::exponential(SECOND).with_jitter(Jitter::None);
+    let policy = RetryPolicy::new().with_attempts(3).with_backoff(backoff);
+    for (policy, reason, starts) in [
+        (policy, StopReason::Attempts, &[0, 1, 3, 4, 6][..]),
+        (policy.with_total_timeout(5 * SECOND), StopReason::Deadline, &[0, 1, 3, 4]),
+    ] {
+        let (timer, mut began) = (ManualTimer::new(), vec![]);
+        let mut run = Run::new(policy, Never).on(clock(&timer));
+        let gave_up = loop {
+            let operation = async {
+                began.push(timer.now().as_secs());
+                Err::<(), _>(Down(1))
+            };
+            match drive(run.attempt(operation), &timer) {
+                Ok(_) if began.len() == 2 => run.progressed(),
+                Ok(_) => {}
+                Err(gave_up) => break gave_up,
+            }
+        };
+        assert_eq!((gave_up.reason(), began.as_slice()), (reason, starts));
+    }
+}
+
+#[test]
+fn a_loop_without_an_end_ends_by_its_token() {
+    let (timer, token, mut made) = (ManualTimer::new(), CancellationToken::new(), 0);
+    let policy = RetryPolicy::new().with_attempts(u32::MAX);
+    let mut run = Run::new(policy, &token).on(clock(&timer));
+    let gave_up = loop {
+        match drive(run.attempt(ready(Err::<(), _>(Down(1)))), &timer) {
+            Ok(_) => made += 1,
+            Err(gave_up) => break gave_up,
+        }
+        if made == 1_000 {
+            token.cancel();
+        }
+    };
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 1_000));
 }
