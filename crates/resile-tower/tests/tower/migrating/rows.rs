@@ -25,7 +25,8 @@ use crate::server::streamed;
 
 const SHORT: Duration = Duration::from_millis(1);
 
-const POLICY: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
+pub(super) const POLICY: RetryPolicy =
+    RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
 
 /// Starts a peer that answers each connection with these bytes and closes it. `None` is silence.
 async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -67,7 +68,7 @@ async fn sent(
     }
 }
 
-fn theirs() -> impl Middleware {
+pub(super) fn theirs() -> impl Middleware {
     let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
     RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
 }
