@@ -244,7 +244,8 @@ chapter! {
     migrating [] [
         "crate::Run" "crate::RetryPolicy::with_attempts" "crate::Backoff::exponential"
         "crate::RetryPolicy::with_classifier" "crate::Upstream::observed_by" "crate::Verdict::after"
-        "crate::Upstream::with_timer" "crate::Run::blocking_next" "crate::Budget"
+        "crate::Upstream::with_timer" "crate::Run::attempt" "crate::Run::next"
+        "crate::Run::blocking_next" "crate::Run::progressed" "crate::Budget"
         "crate::RetryPolicy::with_attempt_timeout" "crate::RetryPolicy::with_total_timeout"
         "crate::Bulkhead" "crate::hedge()" "crate::Upstream" "crate::Breaker" "crate::fallback()"
         "crate::Keyed" "crate::observe::Observe" "crate::Upstream::isolate" "crate::Upstream::reset"

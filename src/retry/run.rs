@@ -169,6 +169,9 @@ where
 
     /// Waits until the next attempt may begin: for the delay, the cooldown and its admission.
     ///
+    /// The attempt that follows is not cut: the timeouts and the token end the run between attempts
+    /// only. Use [`attempt`](Self::attempt) for an operation that may be dropped.
+    ///
     /// # Errors
     ///
     /// [`GaveUp`] ends the run.
@@ -189,6 +192,9 @@ where
     /// it blocks all tasks of that thread. With a paused tokio clock it never returns, because that
     /// clock advances only while the thread is idle, so give the upstream a
     /// [`ManualTimer`](crate::time::ManualTimer) in such a test.
+    ///
+    /// The attempt that follows is not cut, so the operation needs a timeout of its own. In a future
+    /// use [`attempt`](Self::attempt).
     ///
     /// # Errors
     ///

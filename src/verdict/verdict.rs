@@ -80,8 +80,8 @@ impl Verdict {
     /// Adds a hint: the upstream asked for a wait of `wait` from now. It replaces an earlier wait.
     /// Saturates at 584 years.
     ///
-    /// Use this only for a wait that the upstream stated, because the log then prints "asked to
-    /// wait". For a wait of your own use [`at_least`](Self::at_least).
+    /// Use this only for a wait that the upstream stated, because the log then prints "the upstream
+    /// asked for a wait of 2.0s". For a wait of your own use [`at_least`](Self::at_least).
     pub const fn after(mut self, wait: Duration) -> Self {
         self.wait = limited(wait);
         self.with(Flag::OwnWait, false).with(Flag::Base, false)

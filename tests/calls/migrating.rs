@@ -20,6 +20,7 @@ use crate::script::{Down, drive};
 
 mod curves;
 mod loops;
+mod runs;
 
 /// The interval of a draw, as multiples of the capped delay.
 type Interval = (f64, f64);

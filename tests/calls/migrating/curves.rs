@@ -98,6 +98,22 @@ fn other_curves_have_an_equivalent() {
     }
 }
 
+/// The delays of loops by hand. The growing ones have full jitter, if the policy does not say otherwise.
+#[test]
+fn delays_of_a_loop_have_an_equivalent() {
+    let base = Duration::from_millis(100);
+    for attempt in 1..=5_u32 {
+        assert_eq!(bounds(Backoff::fixed(base), attempt), (base, base));
+        for (backoff, delay) in [
+            (Backoff::linear(base), base * attempt),
+            (Backoff::exponential(2 * base), Duration::from_millis(100 << attempt)),
+        ] {
+            assert_eq!(bounds(backoff, attempt), (Duration::ZERO, delay));
+            assert_eq!(plain(backoff, attempt), delay);
+        }
+    }
+}
+
 /// `jitter_with_bounds(low, high)` of tokio-retry2, below the cap.
 #[test]
 fn bounds_of_jitter_have_an_equivalent() {

@@ -116,11 +116,13 @@ impl<K> RetryMiddleware<K> {
     /// ```
     /// use reqwest::StatusCode;
     /// use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
-    /// use resile_tower::resile::{RetryPolicy, Verdict};
+    /// use resile_tower::resile::{Health, RetryPolicy, Verdict};
     ///
-    /// // A replica that lags does not find the new entry yet.
+    /// // A replica that lags does not find the new entry yet. It works, so no breaker may open.
+    /// const LAGGING: Verdict = Verdict::transient().with_health(Health::Healthy);
+    ///
     /// let retries = RetryMiddleware::new(RetryPolicy::new())
-    ///     .judging(|answer| (answer.status() == StatusCode::NOT_FOUND).then(Verdict::transient));
+    ///     .judging(|answer| (answer.status() == StatusCode::NOT_FOUND).then_some(LAGGING));
     /// # let _ = retries;
     /// ```
     pub fn judging<F>(mut self, answers: F) -> Self

@@ -55,6 +55,7 @@ async fn kept(method: Method, url: &str) -> u16 {
     http.request(method, url).send().await.unwrap().status().as_u16()
 }
 
+mod limits;
 mod rows;
 
 /// The program with the middleware, as the chapter has it.

@@ -14,7 +14,9 @@ use reqwest_retry::{
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure, error_for_status};
-use resile_tower::resile::{Backoff, GaveUp, Never, RetryPolicy, Verdict, retry};
+use resile_tower::resile::{
+    Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, Upstream, Verdict, retry,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -23,7 +25,8 @@ use crate::server::streamed;
 
 const SHORT: Duration = Duration::from_millis(1);
 
-const POLICY: RetryPolicy = RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
+pub(super) const POLICY: RetryPolicy =
+    RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
 
 /// Starts a peer that answers each connection with these bytes and closes it. `None` is silence.
 async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -65,7 +68,7 @@ async fn sent(
     }
 }
 
-fn theirs() -> impl Middleware {
+pub(super) fn theirs() -> impl Middleware {
     let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
     RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
 }
@@ -227,13 +230,16 @@ impl RetryableStrategy for Lagging {
     }
 }
 
+/// A replica that lags works.
+const LAGGING: Verdict = Verdict::transient().with_health(Health::Healthy);
+
 fn lagging(answer: &reqwest::Response) -> Option<Verdict> {
-    [201, 404].contains(&answer.status().as_u16()).then(Verdict::transient)
+    [201, 404].contains(&answer.status().as_u16()).then_some(LAGGING)
 }
 
 /// The function of the first form.
 fn mine(failure: &Failure) -> Option<Verdict> {
-    (failure.status()? == 404).then(Verdict::transient)
+    (failure.status()? == 404).then_some(LAGGING)
 }
 
 /// The error of the client with middlewares as that of the first form.
@@ -269,5 +275,21 @@ async fn a_strategy_of_the_program_is_a_function_that_judges() {
         let end = end.map_err(|gave_up| gave_up.last()?.status().map(|status| status.as_u16()));
         assert_eq!(end, first);
         assert_eq!([old, kept, call].map(|(_, requests)| requests.load(SeqCst)), sent, "{status}");
+    }
+}
+
+/// Without `Healthy` the answers of a replica that lags open the breaker.
+#[tokio::test]
+async fn a_replica_that_lags_opens_no_breaker() {
+    let missing = Some("HTTP/1.1 404 None\r\ncontent-length: 0\r\n\r\n");
+    for (verdict, sent) in [(LAGGING, 8), (Verdict::transient(), 3)] {
+        let (address, requests) = peer(missing).await;
+        let replica = Upstream::new("replica").with_breaker(Breaker::new().with_consecutive(3));
+        let retries = RetryMiddleware::new(POLICY).on(Arc::new(replica));
+        let retries = retries.judging(move |answer| (answer.status() == 404).then_some(verdict));
+        for _ in 0..2 {
+            put(retries.clone(), address, "words".into()).await;
+        }
+        assert_eq!(requests.load(SeqCst), sent, "{verdict:?}");
     }
 }
