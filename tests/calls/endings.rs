@@ -159,6 +159,18 @@ fn the_wait_for_a_breaker_stands_before_the_last_failure() {
     );
 }
 
+/// A time is rounded before its unit is chosen, so one number has one form.
+#[test]
+fn a_second_less_a_little_is_a_second() {
+    let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));
+    let almost = Backoff::fixed(Duration::from_micros(999_970)).with_jitter(Jitter::None);
+    let policy = CUT.with_attempts(2).with_backoff(almost);
+    let (gave_up, lines) =
+        ends(&feed(&timer), &timer, &script, policy, "feed: attempt 1 of 2 failed,");
+    assert_eq!(lines, ["feed: attempt 1 of 2 failed, retrying in 1.0s: down, 1"]);
+    assert_eq!(gave_up.to_string(), "feed: gave up after 2 attempts in 1.0s");
+}
+
 /// A policy without a limit on attempts has no number to print.
 #[test]
 fn attempts_without_a_limit_are_not_counted_against_one() {
@@ -287,8 +299,8 @@ fn an_admission_that_may_not_wait_says_so() {
 fn a_wait_above_the_hint_cap_is_named_with_the_cap() {
     let hour = SECOND * 3600;
     let rows = [
-        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600.0s"),
-        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600.0s"),
+        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600s"),
+        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600s"),
     ];
     for (verdict, words) in rows {
         let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));

@@ -143,7 +143,7 @@ async fn the_wait_of_a_refusal_is_told_once_in_each_form() {
     let upstream = Upstream::new("shop").with_observer(&());
     let once = [
         // The reason names the wait.
-        (policy.with_hint_cap(SECOND), ", the upstream asks for a wait of 20.0s, more than"),
+        (policy.with_hint_cap(SECOND), ", the upstream asks for a wait of 20s, more than"),
         (policy.with_attempts(1), "gave up after 1 attempt, try again in 20.0s: 429"),
     ];
     for (policy, wait) in once {

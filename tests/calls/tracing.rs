@@ -261,7 +261,7 @@ fn giving_up_is_a_warning() {
             ),
             log_record(
                 Level::WARN,
-                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60.0s, \
+                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60s, \
                  more than the hint cap of 30s (`with_hint_cap`): down, 2",
                 &[
                     ("upstream", "\"feed\""),
