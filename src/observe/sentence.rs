@@ -29,7 +29,9 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Held { attempt: number, by, delay } => {
                 write!(f, "{attempt} {number}{of} waits ")?;
-                delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
+                // A cooldown releases its calls one by one after the hold.
+                let least = if by == HeldBy::Cooldown { "at least " } else { "" };
+                delay.map_or(Ok(()), |delay| write!(f, "{least}{} ", Rounded(delay)))?;
                 write!(f, "for the {}", by.as_str())
             }
             EventKind::Settled { attempt: number, before, charged } => {
