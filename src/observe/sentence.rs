@@ -7,7 +7,7 @@ use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT};
+use crate::policy::{DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT};
 use crate::quota::{Evidence, Finding, Shadow};
 use crate::time::Rounded;
 
@@ -62,8 +62,11 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts}{of}: ")?;
-                let is_own = by == Some(HeldBy::Budget) && self.gauges.lacks_lease();
-                f.write_str(if is_own { LACKS_LEASE } else { denial(by) })
+                f.write_str(match by {
+                    Some(HeldBy::Budget) if self.gauges.lacks_lease() => LACKS_LEASE,
+                    Some(HeldBy::Breaker) if self.gauges.is_half_open() => HALF_OPEN,
+                    _ => denial(by),
+                })
             }
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
@@ -126,6 +129,7 @@ impl Event<'_> {
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
+            StopReason::Open if retry_after.is_none() && self.gauges.is_half_open() => HALF_OPEN,
             _ => reason.in_words(is_fallback, failure.verdict, failure.cut),
         };
         match (too_large, no_room, too_long) {

@@ -16,4 +16,6 @@ pub use as_policy::AsPolicy;
 pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
-pub(crate) use decision::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT};
+pub(crate) use decision::{
+    DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, UNSENT,
+};
