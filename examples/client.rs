@@ -19,6 +19,8 @@
 //! tracing-subscriber = "0.3"
 //! ```
 
+use std::time::Duration;
+
 use resile::http::{Classifier, Failure, error_for_status};
 use resile::{Drain, RetryPolicy, Upstream, retry};
 use serde::Deserialize;
@@ -62,8 +64,14 @@ async fn main() -> anyhow::Result<()> {
     // The place is for the line of a request that hangs: it has no error with a URL.
     let reads = policy.with_classifier(Classifier::idempotent().with_place("GET /"));
     let orders = policy.with_classifier(Classifier::non_idempotent().with_place("POST /"));
-    // Retries at two levels multiply, so the client makes none.
-    let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
+    let http = reqwest::Client::builder()
+        // Less than the attempt timeout: an attempt that ends without a connection has sent no order.
+        .connect_timeout(Duration::from_millis(500))
+        // Retries at two levels multiply, so the client makes none.
+        .retry(reqwest::retry::never())
+        // Only for the server in this program. Leave it out of a copy, because yours may need a proxy.
+        .no_proxy()
+        .build()?;
     let token = CancellationToken::new();
     let url = server::start().await?;
 

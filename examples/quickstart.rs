@@ -54,7 +54,8 @@ async fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
 
-    // Retries at two levels multiply, so the client makes none.
+    // Retries at two levels multiply, so the client makes none. It uses no proxy, because the server is
+    // in this program.
     let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build()?;
     let url = server::start().await?;
 

@@ -2,6 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::TripReason;
+use crate::time::Rounded;
 
 /// A transition of a [`Breaker`](super::Breaker). The upstream's observer gets transitions in
 /// order.
@@ -36,13 +37,14 @@ impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened { reason, duration, .. } => {
-                write!(f, "breaker opened for {duration:.1?}, all attempts are refused: {reason}")
+                let duration = Rounded(*duration);
+                write!(f, "breaker opened for {duration}, all attempts are refused: {reason}")
             }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
             Self::Closed { refused, lasted } => {
                 let plural = if *refused == 1 { "" } else { "s" };
                 write!(f, "breaker closed: {refused} attempt{plural} refused")?;
-                lasted.map_or(Ok(()), |lasted| write!(f, " within {lasted:.1?}"))
+                lasted.map_or(Ok(()), |lasted| write!(f, " within {}", Rounded(lasted)))
             }
             Self::Isolated => f.write_str("breaker isolated"),
         }

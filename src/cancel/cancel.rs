@@ -6,7 +6,7 @@
 /// With the feature `tokio`, `CancellationToken` of `tokio-util` and `&CancellationToken` are
 /// tokens. An `Option` of a token is a token too, of which `None` never stops the call.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a cancellation token: pass `Never`, a `CancellationToken` or a `&CancellationToken`",
+    message = "`{Self}` is not a cancellation token: pass `Never`, a `CancellationToken`, a `&CancellationToken` or `Drain` of one",
     note = "or implement `resile::cancel::Cancel` for a token of your own"
 )]
 pub trait Cancel {

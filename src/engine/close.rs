@@ -12,7 +12,7 @@ use crate::error::GaveUp;
 use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{ErrorOf, Facts, Inner};
 use crate::observe::{Allotted, AttemptFailure, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{LACKS_LEASE, Rules, StopReason};
+use crate::policy::{HALF_OPEN, LACKS_LEASE, Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -268,8 +268,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,
-            words: (reason == StopReason::Budget && self.guard.lacks_lease())
-                .then_some(LACKS_LEASE),
+            words: match reason {
+                StopReason::Budget if self.guard.lacks_lease() => Some(LACKS_LEASE),
+                StopReason::Open if retry_after.is_none() && self.guard.is_half_open() => {
+                    Some(HALF_OPEN)
+                }
+                _ => None,
+            },
             verdict: None,
             is_floor: false,
             is_of_another: false,

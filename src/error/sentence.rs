@@ -7,6 +7,7 @@ use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
 use crate::policy::{DROPPED, IN_DOUBT, StopReason, effect_in_words};
+use crate::time::Rounded;
 
 impl<E> fmt::Display for GaveUp<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,7 +21,7 @@ impl<E> fmt::Display for GaveUp<E> {
         // A call that was refused at once took no time.
         let is_at_once = attempts == 0 && self.elapsed() < Duration::from_millis(1);
         if !self.elapsed().is_zero() && !is_at_once {
-            write!(f, " in {:.1?}", self.elapsed())?;
+            write!(f, " in {}", Rounded(self.elapsed()))?;
         }
         let mut last = self.facts().alternative.as_ref().map(|name| OneLine(name.as_str()));
         // Before the reason, which is that of the last one. One bracket is enough before its failure.
@@ -110,7 +111,7 @@ impl<E> GaveUp<E> {
             !is_told && self.next_call() != Some(*hint) && !hint.is_zero()
         };
         match facts.hint.filter(is_new) {
-            Some(hint) => write!(f, ", the upstream asked for a wait of {hint:.1?}"),
+            Some(hint) => write!(f, ", the upstream asked for a wait of {}", Rounded(hint)),
             None => Ok(()),
         }
     }
@@ -129,12 +130,12 @@ impl<E> GaveUp<E> {
         let facts = self.facts();
         match self.next_call() {
             Some(after) if facts.is_of_another => {
-                write!(f, ", an alternative can be tried again in {after:.1?}")
+                write!(f, ", an alternative can be tried again in {}", Rounded(after))
             }
             Some(after) if facts.is_floor => {
-                write!(f, ", wait at least {after:.1?} before the next call")
+                write!(f, ", wait at least {} before the next call", Rounded(after))
             }
-            Some(after) => write!(f, ", try again in {after:.1?}"),
+            Some(after) => write!(f, ", try again in {}", Rounded(after)),
             None => Ok(()),
         }
     }

@@ -274,6 +274,12 @@ impl fmt::Display for Failure {
                 if !self.0.url.is_empty() {
                     write!(f, " from {}", OneLine(&self.0.url))?;
                 }
+                // A failure of an answer has its headers, and the error of the client has not.
+                let status = refused.status();
+                let may_wait = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+                if self.0.cause.is_some() && may_wait {
+                    f.write_str(", its headers are lost (use `resile::http::error_for_status`)")?;
+                }
                 match refused.retry_after() {
                     Some(after) if !f.alternate() => write!(f, ", retry after {after:?}")?,
                     _ => {}

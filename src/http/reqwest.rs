@@ -93,7 +93,7 @@ fn strip(url: &mut reqwest::Url) {
 /// they may hold a key.
 ///
 /// An error made by `Response::error_for_status` keeps its status, but it has no `Retry-After`. Use
-/// [`error_for_status`] instead.
+/// [`error_for_status`] instead. For 429 and 5xx the words of the failure say so.
 impl From<Error> for Failure {
     fn from(mut error: Error) -> Self {
         let url = error.url_mut().map(|url| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::allotted::{InFlight, write_cut};
 use super::placed::write_placed;
 use crate::policy::{NOT_WANTED, effect_in_words};
+use crate::time::Rounded;
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The cause of an attempt's failure.
@@ -55,9 +56,9 @@ impl AttemptFailure<'_> {
         }
         match (verdict.hint(), verdict.floor()) {
             (Some(hint), _) if told == Some(hint) || hint.is_zero() => Ok(()),
-            (Some(hint), _) => write!(f, ", the upstream asked for a wait of {hint:.1?}"),
+            (Some(hint), _) => write!(f, ", the upstream asked for a wait of {}", Rounded(hint)),
             (None, Some(floor)) if !is_over => {
-                write!(f, ", the classifier demands a wait of {floor:.1?}")
+                write!(f, ", the classifier demands a wait of {}", Rounded(floor))
             }
             (None, _) => Ok(()),
         }

@@ -58,6 +58,11 @@ impl Gauges {
         false
     }
 
+    /// Returns whether the breaker is half-open.
+    pub(super) fn is_half_open(&self) -> bool {
+        self.breaker == Some(State::HalfOpen)
+    }
+
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     /// Returns whether the cooldown holds all calls, and does not release them yet.
     pub(super) fn holds(&self) -> bool {

@@ -7,8 +7,11 @@ use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words};
+use crate::policy::{
+    DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words,
+};
 use crate::quota::{Evidence, Finding, Shadow};
+use crate::time::Rounded;
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,7 +31,9 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Held { attempt: number, by, delay } => {
                 write!(f, "{attempt} {number}{of} waits ")?;
-                delay.map_or(Ok(()), |delay| write!(f, "{delay:.1?} "))?;
+                // A cooldown releases its calls one by one after the hold.
+                let least = if by == HeldBy::Cooldown { "at least " } else { "" };
+                delay.map_or(Ok(()), |delay| write!(f, "{least}{} ", Rounded(delay)))?;
                 write!(f, "for the {}", by.as_str())
             }
             EventKind::Settled { attempt: number, before, charged } => {
@@ -50,17 +55,20 @@ impl fmt::Display for Event<'_> {
                     _ if is_fallback => f.write_str("trying the next")?,
                     _ if least.is_zero() => f.write_str("retrying at once")?,
                     None if is_short => f.write_str("retrying within 1ms")?,
-                    None => write!(f, "retrying in {least:.1?}")?,
+                    None => write!(f, "retrying in {}", Rounded(least))?,
                     // It releases its calls one by one after the hold.
-                    Some(_) => write!(f, "retrying in at least {least:.1?}")?,
+                    Some(_) => write!(f, "retrying in at least {}", Rounded(least))?,
                 }
                 failure.fmt_asked(f, is_fallback, None)?;
                 write!(f, ": {failure}")
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts}{of}: ")?;
-                let is_own = by == Some(HeldBy::Budget) && self.gauges.lacks_lease();
-                f.write_str(if is_own { LACKS_LEASE } else { denial(by) })
+                f.write_str(match by {
+                    Some(HeldBy::Budget) if self.gauges.lacks_lease() => LACKS_LEASE,
+                    Some(HeldBy::Breaker) if self.gauges.is_half_open() => HALF_OPEN,
+                    _ => denial(by),
+                })
             }
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
@@ -123,6 +131,7 @@ impl Event<'_> {
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
+            StopReason::Open if retry_after.is_none() && self.gauges.is_half_open() => HALF_OPEN,
             _ => reason.in_words(is_fallback, failure.verdict, failure.cut),
         };
         match (too_large, no_room, too_long) {
@@ -149,9 +158,9 @@ impl Event<'_> {
         let next_call = retry_after.filter(|_| !is_final && !is_told);
         match next_call {
             Some(after) if reason.is_floor(failure.verdict, after) => {
-                write!(f, ", wait at least {after:.1?} before the next call")?;
+                write!(f, ", wait at least {} before the next call", Rounded(after))?;
             }
-            Some(after) => write!(f, ", try again in {after:.1?}")?,
+            Some(after) => write!(f, ", try again in {}", Rounded(after))?,
             None => {}
         }
         let hint = failure.verdict.and_then(|verdict| verdict.hint());
@@ -219,16 +228,17 @@ impl Event<'_> {
                 match hold {
                     // Its call has less time left.
                     Some(hold) if queued == 0 => {
-                        write!(f, "this attempt is refused, because it would wait {hold:.1?}, ")?;
+                        let hold = Rounded(hold);
+                        write!(f, "this attempt is refused, because it would wait {hold}, ")?;
                     }
-                    Some(hold) => write!(f, "it holds this attempt for {hold:.1?}, ")?,
+                    Some(hold) => write!(f, "it holds this attempt for {}, ", Rounded(hold))?,
                     None => {}
                 }
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {
                 f.write_str("cooldown: all calls wait")?;
-                hold.map_or(Ok(()), |hold| write!(f, " {hold:.1?}"))?;
+                hold.map_or(Ok(()), |hold| write!(f, " {}", Rounded(hold)))?;
                 f.write_str(if gauges.is_joined() {
                     ", another process was asked to"
                 } else if gauges.is_hold_by_hand {
@@ -355,10 +365,12 @@ fn write_relieved(
     // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
     // the reader would look for the strain in the seconds before the line.
     let is_short = |time| time < Duration::from_millis(1);
-    match (is_short(lasted), is_short(ago)) {
+    let is_short = (is_short(lasted), is_short(ago));
+    let (lasted, ago) = (Rounded(lasted), Rounded(ago));
+    match is_short {
         (true, true) => f.write_str(" within 1ms"),
-        (true, false) => write!(f, ", {ago:.1?} ago"),
-        (false, true) => write!(f, " within {lasted:.1?}"),
-        (false, false) => write!(f, " within {lasted:.1?}, until {ago:.1?} ago"),
+        (true, false) => write!(f, ", {ago} ago"),
+        (false, true) => write!(f, " within {lasted}"),
+        (false, false) => write!(f, " within {lasted}, until {ago} ago"),
     }
 }

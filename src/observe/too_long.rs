@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::held_by::HeldBy;
-use crate::time::Limit;
+use crate::time::{Limit, Rounded};
 
 /// The wait before the next attempt that was too long, with its numbers. See
 /// [`StopReason::HintTooLong`](crate::StopReason::HintTooLong) and
@@ -65,7 +65,8 @@ impl fmt::Display for TooLong {
                 } else {
                     "the classifier demands"
                 })?;
-                write!(f, " a wait of {wait:.1?}, more than the hint cap of {} ", Limit(cap))?;
+                let wait = Limit(wait);
+                write!(f, " a wait of {wait}, more than the hint cap of {} ", Limit(cap))?;
                 f.write_str("(`with_hint_cap`)")
             }
             Self::Delay { wait, is_asked, by, left, total } => {
@@ -98,8 +99,8 @@ impl fmt::Display for TooLong {
                         write!(f, "just when the {left_text} left of {} end", Limit(total))
                     }
                     Some(total) if wait < left => {
-                        let rest = left.saturating_sub(wait);
-                        write!(f, "so only {rest:.1?} of {} would be left", Limit(total))
+                        let rest = Rounded(left.saturating_sub(wait));
+                        write!(f, "so only {rest} of {} would be left", Limit(total))
                     }
                     Some(total) => write!(f, "but {} are left", left_of(left, &left_text, total)),
                     None => f.write_str("and the call may not wait"),
@@ -112,7 +113,7 @@ impl fmt::Display for TooLong {
 /// Returns the time left of the total timeout. It says "only" if nothing of it is used.
 fn left_of(left: Duration, text: &str, total: Duration) -> String {
     let limit = Limit(total);
-    if format!("{left:.1?}") != format!("{total:.1?}") {
+    if Rounded(left).to_string() != Rounded(total).to_string() {
         format!("{text} of {limit}")
     } else if limit.is_computed() {
         format!("only {text}") // the text has the digits that tell it apart from the wait
@@ -123,8 +124,9 @@ fn left_of(left: Duration, text: &str, total: Duration) -> String {
 
 /// Returns both times with one digit behind the point, or with as many as tell them apart.
 fn apart(wait: Duration, left: Duration) -> (String, String) {
+    let text = |time, digits| format!("{:.digits$}", Rounded(time));
     (1..=9)
-        .map(|digits| (format!("{wait:.digits$?}"), format!("{left:.digits$?}")))
+        .map(|digits| (text(wait, digits), text(left, digits)))
         .find(|(wait_text, left_text)| wait_text != left_text || wait == left)
         .unwrap_or_else(|| (format!("{wait:?}"), format!("{left:?}")))
 }

@@ -79,6 +79,9 @@ pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 /// The words for a budget that is spent in this process only.
 pub(crate) const LACKS_LEASE: &str = "this process holds too few tokens of the fleet's budget";
 
+/// The words for a breaker that is half-open and admits no further probe.
+pub(crate) const HALF_OPEN: &str = "the circuit breaker is half-open and its probes have not ended";
+
 impl StopReason {
     /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
     /// could begin before it.

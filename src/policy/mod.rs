@@ -17,5 +17,5 @@ pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
 pub(crate) use decision::{
-    DROPPED, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words,
+    DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words,
 };

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Rounded;
+
 /// A limit as it was set. One that was computed from the time of another call has more digits than a reader
 /// needs, so it is printed with one digit like any other time.
 pub(crate) struct Limit(pub(crate) Duration);
@@ -17,7 +19,7 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_computed() { write!(f, "{:.1?}", self.0) } else { write!(f, "{:?}", self.0) }
+        if self.is_computed() { Rounded(self.0).fmt(f) } else { write!(f, "{:?}", self.0) }
     }
 }
 
@@ -36,6 +38,7 @@ mod tests {
             (1_500, "1.5µs"),
             (0, "0ns"),
             (19_999_877_656, "20.0s"),
+            (999_987_656, "1.0s"),
             (5_313_000_000, "5.3s"),
             (6_660_000_000, "6.7s"),
             (755_400_000, "755.4ms"),

@@ -7,6 +7,7 @@ mod limit;
 mod manual;
 mod nanos;
 mod rng;
+mod rounded;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
 mod script;
 mod seeded;
@@ -26,6 +27,7 @@ pub use default::{DefaultTimer, NoTimer};
 pub(crate) use limit::Limit;
 pub use manual::{ManualSleep, ManualTimer};
 pub(crate) use rng::sequence;
+pub(crate) use rounded::Rounded;
 #[cfg(all(feature = "browser", target_family = "wasm", target_os = "unknown"))]
 pub(crate) use script::since_1970;
 pub use seeded::Seeded;

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::held::Held;
 use super::progress::Refuser;
 use super::{Endpoint, Guard, Parts, Slot, lending, limits};
+use crate::breaker::State;
 use crate::observe::NoRoom;
 use crate::quota::{Report, TooLarge};
 use crate::time::{Timer, nanos};
@@ -60,6 +61,13 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         return self.target.parts().is_some_and(Parts::lacks_lease);
         #[cfg(not(feature = "fleet"))]
         false
+    }
+
+    /// Returns whether the breaker is half-open.
+    #[cold]
+    pub(crate) fn is_half_open(&self) -> bool {
+        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
+        breaker.is_some_and(|breaker| breaker.state() == State::HalfOpen)
     }
 
     /// Ends the attempt in `slot` as if its request had never been sent.

@@ -10,8 +10,8 @@ use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Cooldown, GaveUp, Jitter, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict,
-    retry,
+    Backoff, Cooldown, GaveUp, HedgePolicy, Jitter, Never, Quota, RetryPolicy, StopReason,
+    Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -159,6 +159,61 @@ fn the_wait_for_a_breaker_stands_before_the_last_failure() {
     );
 }
 
+/// While the probes of a half-open breaker are in flight, nobody knows when it admits calls. An isolation
+/// has other words.
+#[test]
+fn a_call_that_a_half_open_breaker_refuses_names_its_probes() {
+    let timer = ManualTimer::new();
+    let open = Backoff::fixed(SECOND * 30).with_jitter(Jitter::None);
+    let breaker = resile::Breaker::new().with_open_time(open).with_consecutive(1);
+    let upstream = feed(&timer).with_breaker(breaker.with_probes(1.0, 1));
+    let down = Script::new(&[Step::Fail]);
+    let once = CUT.with_attempts(1);
+    let refused = || ends(&upstream, &timer, &down, once, "feed: gave up");
+    let (gave_up, _) = refused();
+    assert_eq!(gave_up.reason(), StopReason::Attempts);
+    timer.advance(SECOND * 30);
+
+    let (hangs, denied) = (Script::new(&[Step::Hang]), RefCell::new(Vec::new()));
+    let note = |event: &Event<'_>| {
+        if let EventKind::Denied { .. } = event.kind {
+            denied.borrow_mut().push(event.to_string());
+        }
+    };
+    let probe = hedge(|_| hangs.play(), HedgePolicy::new(), Never).on(upstream.observed_by(&note));
+    let mut probe = Box::pin(probe);
+    assert!(poll(probe.as_mut()).is_pending());
+    timer.advance(SECOND);
+    assert!(poll(probe.as_mut()).is_pending());
+    let (gave_up, lines) = refused();
+    assert_eq!((gave_up.reason(), gave_up.retry_after()), (StopReason::Open, None));
+    let words = "the circuit breaker is half-open and its probes have not ended";
+    assert_eq!(denied.take(), [format!("feed: hedge not started after attempt 1 of 2: {words}")]);
+    assert_eq!(gave_up.to_string(), format!("feed: gave up after 0 attempts, {words}"));
+    assert_eq!(lines, [format!("feed: gave up after 0 of 1 attempts, {words}")]);
+
+    let isolation = upstream.isolate();
+    let (gave_up, lines) = refused();
+    assert_eq!((gave_up.reason(), gave_up.retry_after()), (StopReason::Open, None));
+    let words = "the circuit breaker is open";
+    assert_eq!(gave_up.to_string(), format!("feed: gave up after 0 attempts, {words}"));
+    assert_eq!(lines, [format!("feed: gave up after 0 of 1 attempts, {words}")]);
+    drop((isolation, probe));
+    assert_eq!(down.starts(), 1, "the refused calls sent nothing");
+}
+
+/// A time is rounded before its unit is chosen, so one number has one form.
+#[test]
+fn a_second_less_a_little_is_a_second() {
+    let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));
+    let almost = Backoff::fixed(Duration::from_micros(999_970)).with_jitter(Jitter::None);
+    let policy = CUT.with_attempts(2).with_backoff(almost);
+    let (gave_up, lines) =
+        ends(&feed(&timer), &timer, &script, policy, "feed: attempt 1 of 2 failed,");
+    assert_eq!(lines, ["feed: attempt 1 of 2 failed, retrying in 1.0s: down, 1"]);
+    assert_eq!(gave_up.to_string(), "feed: gave up after 2 attempts in 1.0s");
+}
+
 /// A policy without a limit on attempts has no number to print.
 #[test]
 fn attempts_without_a_limit_are_not_counted_against_one() {
@@ -287,8 +342,8 @@ fn an_admission_that_may_not_wait_says_so() {
 fn a_wait_above_the_hint_cap_is_named_with_the_cap() {
     let hour = SECOND * 3600;
     let rows = [
-        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600.0s"),
-        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600.0s"),
+        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600s"),
+        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600s"),
     ];
     for (verdict, words) in rows {
         let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));

@@ -142,7 +142,7 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
     assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s, try again in 9.0s");
     assert_eq!(
         words(&policy),
-        "script: gave up after 1 attempt, the upstream asks for a wait of 9.0s, \
+        "script: gave up after 1 attempt, the upstream asks for a wait of 9s, \
          more than the hint cap of 1s (`with_hint_cap`)"
     );
 }

@@ -63,7 +63,7 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
     let (_, gave_up) = lines(&"busy", floor, SECOND);
     assert_eq!(
         gave_up,
-        "model: gave up after 1 attempt, the classifier demands a wait of 2.0s, \
+        "model: gave up after 1 attempt, the classifier demands a wait of 2s, \
          more than the hint cap of 1s (`with_hint_cap`)"
     );
 }

@@ -143,7 +143,7 @@ async fn the_wait_of_a_refusal_is_told_once_in_each_form() {
     let upstream = Upstream::new("shop").with_observer(&());
     let once = [
         // The reason names the wait.
-        (policy.with_hint_cap(SECOND), ", the upstream asks for a wait of 20.0s, more than"),
+        (policy.with_hint_cap(SECOND), ", the upstream asks for a wait of 20s, more than"),
         (policy.with_attempts(1), "gave up after 1 attempt, try again in 20.0s: 429"),
     ];
     for (policy, wait) in once {
@@ -522,6 +522,33 @@ async fn an_error_of_the_client_keeps_its_status() {
             &StatusError::check(StatusCode::NOT_FOUND, &::http::HeaderMap::new()).unwrap_err()
         )
     );
+}
+
+/// Its headers are lost, and its words say so where they may have a `Retry-After`. The same answer has no
+/// such words if its headers are kept.
+#[tokio::test]
+async fn an_error_of_the_client_says_that_its_headers_are_lost() {
+    for (status, may_wait) in [
+        ("429 Too Many Requests", true),
+        ("500 Internal Server Error", true),
+        ("503 Service Unavailable", true),
+        ("404 Not Found", false),
+    ] {
+        let script =
+            text(&format!("HTTP/1.1 {status}\r\nretry-after: 2\r\ncontent-length: 0\r\n\r\n"));
+        let (address, ..) = serve(&[script.clone(), script]).await;
+        let send = async || client().get(format!("http://{address}/")).send().await.unwrap();
+        let lost = Failure::from(send().await.error_for_status().unwrap_err());
+        let words = format!("{status} from http://{address}/");
+        let end = ", its headers are lost (use `resile::http::error_for_status`)";
+        let end = if may_wait { end } else { "" };
+        assert_eq!(lost.to_string(), format!("{words}{end}"));
+        assert_eq!(format!("{lost:#}"), format!("{words}{end}"));
+        assert_eq!(lost.retry_after(), None);
+        let kept = error_for_status(send().await).await.unwrap_err();
+        assert_eq!(kept.retry_after(), Some(SECOND * 2));
+        assert_eq!(kept.to_string(), format!("{words}, retry after 2s"));
+    }
 }
 
 /// Another client says itself whether the request was sent. A timeout of the operation counts as one

@@ -500,7 +500,7 @@ fn events_print_readable_messages() {
         events.take(),
         [
             "feed: cooldown: all calls wait 3.0s, the program asked for it",
-            "feed: attempt 1 of 1 waits 3.0s for the cooldown",
+            "feed: attempt 1 of 1 waits at least 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",
             "feed: attempt 1 of 1 failed: did not finish within 1s",
             "feed: gave up after 1 of 1 attempts: did not finish within 1s",

@@ -261,7 +261,7 @@ fn giving_up_is_a_warning() {
             ),
             log_record(
                 Level::WARN,
-                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60.0s, \
+                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60s, \
                  more than the hint cap of 30s (`with_hint_cap`): down, 2",
                 &[
                     ("upstream", "\"feed\""),
@@ -490,7 +490,7 @@ fn refusals_cancellations_and_holds_are_debug() {
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
     let held = "feed: cooldown: all calls wait 2.0s, the program asked for it";
-    let waits = debug("feed: attempt 1 of 3 waits 2.0s for the cooldown");
+    let waits = debug("feed: attempt 1 of 3 waits at least 2.0s for the cooldown");
     assert_eq!(messages(), [warn(held), waits]);
     let permit = feed.try_admit().unwrap();
     drive(succeeds().on(&feed), &timer).unwrap_err();

@@ -451,7 +451,7 @@ fn a_hold_is_reported() {
     timer.advance(2 * SECOND);
     assert!(poll(call.as_mut()).is_pending());
     assert!(poll(call).is_ready());
-    let words = |held: &str| format!("held: attempt 1 of 3 waits {held} for the cooldown");
+    let words = |held: &str| format!("held: attempt 1 of 3 waits at least {held} for the cooldown");
     let expected = [(1, Some(3 * SECOND), words("3.0s")), (1, Some(2 * SECOND), words("2.0s"))];
     assert_eq!(*events.lock().unwrap(), expected);
 }
