@@ -211,7 +211,7 @@ pub trait StreamResilienceExt: futures_core::Stream + Sized {
     /// let mut items = std::pin::pin!(stalls.idle_timeout(Duration::from_secs(20)));
     /// assert_eq!(items.next().await.unwrap().unwrap(), "Once upon");
     /// let error = items.next().await.unwrap().unwrap_err();
-    /// assert_eq!(error.to_string(), "no item within 20s");
+    /// assert_eq!(error.to_string(), "no item within 20s (`idle_timeout`)");
     /// assert!(items.next().await.is_none());
     /// # }
     /// ```

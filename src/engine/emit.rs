@@ -3,7 +3,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::within;
 use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind, InFlight};
-use crate::policy::Rules;
+use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
@@ -122,7 +122,10 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
     let named = classifier.error_type(failed);
     let inner = within::ask(|| X::Describe::value(failed));
     let is_refusal = inner.as_ref().is_some_and(|inner| inner.is_refusal);
-    let is_cancelled = inner.as_ref().is_some_and(|inner| inner.is_cancelled);
+    let reason = inner.as_ref().map(|inner| inner.reason);
+    let is_cancelled = reason == Some(StopReason::Cancelled);
+    #[cfg(feature = "tracing")]
+    let in_flight = InFlight { inner: reason, ..in_flight };
     let inner = inner.as_ref().map(|inner| &*inner.error_type);
     let error_type = named.as_deref().or(inner).or(Some(std::any::type_name::<E>()));
     X::Describe::with(failed, |error, source| {

@@ -543,7 +543,7 @@ impl<E> GaveUp<E> {
                     .map_or(std::any::type_name::<E>().into(), |end| end.error_type),
             };
             let is_refusal = reason.is_refusal(attempts, cut.is_some());
-            End { error_type, is_refusal, is_cancelled: reason == StopReason::Cancelled }
+            End { error_type, is_refusal, reason }
         });
     }
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
 
+use crate::policy::StopReason;
 use crate::question;
 
 /// The end of a call within an attempt.
@@ -16,8 +17,8 @@ pub(crate) struct End {
     pub(crate) error_type: Cow<'static, str>,
     /// True if a part of its upstream refused it. The part has events of its own.
     pub(crate) is_refusal: bool,
-    /// True if its token was cancelled.
-    pub(crate) is_cancelled: bool,
+    /// Its reason.
+    pub(crate) reason: StopReason,
 }
 
 #[derive(Default)]

@@ -27,6 +27,9 @@ pub(crate) struct InFlight<'a> {
     pub(crate) has_effect: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
+    /// The reason of the end of a call within the attempt.
+    #[cfg(feature = "tracing")]
+    pub(crate) inner: Option<crate::policy::StopReason>,
     /// The error of an earlier attempt, if this one was cut.
     pub(crate) earlier: Option<&'a dyn fmt::Display>,
 }

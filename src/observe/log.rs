@@ -26,7 +26,7 @@ use super::{Event, Observe};
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
-/// | `reason` | the reason for giving up or for opening, or the evidence for another limit |
+/// | `reason` | the reason for giving up or for opening, or the evidence for another limit. A fallback that tries no other alternative has the reason of the call within the last one, as its [flattened](crate::GaveUp::flatten) error does |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |
 ///
@@ -96,7 +96,8 @@ mod write {
     use super::Event;
     use crate::breaker::Transition;
     use crate::observe::level::level;
-    use crate::observe::{CallKind, EventKind, HeldBy};
+    use crate::observe::{AttemptFailure, CallKind, EventKind, HeldBy};
+    use crate::policy::StopReason;
 
     /// Records the event on the span. Writes the event to the log if its kind is logged.
     #[cold]
@@ -147,6 +148,13 @@ mod write {
     /// would look like it.
     fn known(elapsed: Duration) -> Option<Duration> {
         Some(elapsed).filter(|elapsed| *elapsed >= Duration::from_millis(1))
+    }
+
+    /// Returns the reason of an end. A fallback that tries no other alternative has that of its last one,
+    /// as its flattened error does.
+    fn told(reason: StopReason, failure: &AttemptFailure<'_>, is_fallback: bool) -> StopReason {
+        let inner = failure.in_flight.and_then(|in_flight| in_flight.inner);
+        inner.filter(|_| is_fallback && reason == StopReason::Fatal).unwrap_or(reason)
     }
 
     #[derive(Default)]
@@ -209,7 +217,7 @@ mod write {
                         .verdict
                         .filter(|_| !is_fallback)
                         .map(|verdict| verdict.health().as_str()),
-                    reason: Some(reason.as_str()),
+                    reason: Some(told(reason, &failure, is_fallback).as_str()),
                     by: too_long
                         .filter(|_| retry_after.is_some())
                         .and_then(|too_long| too_long.by())

@@ -30,6 +30,11 @@ use futures_core::Stream;
 ///
 /// Panics only if a function, future or stream of the caller panics. Shared state stays intact.
 ///
+/// # Items before the content
+///
+/// Without [`with_parts`](RetryStream::with_parts) every item counts as content, also a greeting such as the
+/// role of a model's answer. A stream that breaks off behind its greeting is then not opened again.
+///
 /// # Examples
 ///
 /// The first attempt breaks off after its greeting, the second goes silent, and the third is

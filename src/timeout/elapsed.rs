@@ -36,16 +36,16 @@ impl Elapsed {
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let missed = match self.missed {
-            Missed::Finish => "did not finish",
+        let (missed, setter) = match self.missed {
+            Missed::Finish => ("did not finish", ""),
             #[cfg(feature = "stream")]
-            Missed::Item => "no item",
+            Missed::Item => ("no item", " (`idle_timeout`)"),
             #[cfg(feature = "stream")]
-            Missed::FirstItem => "no first item",
+            Missed::FirstItem => ("no first item", " (`first_item_timeout`)"),
             #[cfg(feature = "stream")]
-            Missed::Progress => "no progress",
+            Missed::Progress => ("no progress", " (`progress_timeout`)"),
         };
-        write!(f, "{missed} within {}", Limit(self.limit))
+        write!(f, "{missed} within {}{setter}", Limit(self.limit))
     }
 }
 

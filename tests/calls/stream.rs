@@ -432,19 +432,25 @@ async fn each_timeout_on_silence_ends_the_stream() {
     let limit = 10 * SECOND;
     assert_eq!(
         until_cut(pings(AT).idle_timeout(limit)).await,
-        (4, "no item within 10s".into(), 28)
+        (4, "no item within 10s (`idle_timeout`)".into(), 28)
     );
     assert_eq!(
         until_cut(pings(&[11]).first_item_timeout(limit)).await,
-        (0, "no first item within 10s".into(), 10)
+        (0, "no first item within 10s (`first_item_timeout`)".into(), 10)
     );
     let first = pings(AT).first_item_timeout(SECOND * 2).take(5).collect::<Vec<_>>().await;
     assert!(first.iter().all(Result::is_ok));
     // Only even seconds are progress: 12, 18 and 30.
     let progress = pings(AT).progress_timeout(SECOND * 13, |at| at % 2 == 0);
-    assert_eq!(until_cut(progress).await, (5, "no progress within 13s".into(), 43));
+    assert_eq!(
+        until_cut(progress).await,
+        (5, "no progress within 13s (`progress_timeout`)".into(), 43)
+    );
     let progress = pings(AT).progress_timeout(limit, |at| at % 2 == 0);
-    assert_eq!(until_cut(progress).await, (2, "no progress within 10s".into(), 10));
+    assert_eq!(
+        until_cut(progress).await,
+        (2, "no progress within 10s (`progress_timeout`)".into(), 10)
+    );
 }
 
 /// Yields each item after this many seconds.
@@ -470,9 +476,15 @@ async fn an_error_item_restarts_the_timeouts() {
         items.into_iter().map(|item| item.err().map(|e| e.to_string())).collect::<Vec<_>>()
     };
     let silent = || delayed([(9, RESET), (11, Ok(2))]);
-    let cut = |what: &str| vec![Some("reset".to_owned()), Some(format!("no {what} within 10s"))];
-    assert_eq!(words(silent().idle_timeout(limit).collect().await), cut("item"));
-    assert_eq!(words(silent().progress_timeout(limit, even).collect().await), cut("progress"));
+    let cut = |cut: &str| vec![Some("reset".to_owned()), Some(cut.to_owned())];
+    assert_eq!(
+        words(silent().idle_timeout(limit).collect().await),
+        cut("no item within 10s (`idle_timeout`)")
+    );
+    assert_eq!(
+        words(silent().progress_timeout(limit, even).collect().await),
+        cut("no progress within 10s (`progress_timeout`)")
+    );
     assert_eq!(
         words(silent().first_item_timeout(limit).collect().await),
         [Some("reset".to_owned()), None]

@@ -111,7 +111,7 @@ fn records(steps: &'static [Step], policy: &RetryPolicy<impl Classify<Down>>) ->
 
 /// Takes the records of this thread without the call site, the number of the call, the type of the error
 /// and the time, and checks them.
-fn taken() -> Vec<LogRecord> {
+pub(super) fn taken() -> Vec<LogRecord> {
     let mut records = LOGGED.take();
     for (_, fields) in &mut records {
         if let Some(at) = fields.remove("at") {

@@ -7,17 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::tracing::Level;
+use futures_util::{TryStreamExt, stream};
 use resile::cancel::Cancel;
 use resile::observe::{Event, EventKind};
 use resile::time::ManualTimer;
 use resile::{
     Backoff, Breaker, Budget, Classify, FallbackPolicy, GaveUp, Jitter, Never, RetryPolicy,
-    Upstream, Verdict, fallback, retry,
+    Upstream, Verdict, fallback, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::script::drive;
-use super::tracing::{capture, messages};
+use super::tracing::{capture, messages, taken};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -155,6 +156,46 @@ fn a_fallback_that_tries_no_other_alternative_says_so() {
     let line =
         "answers: gave up after 1 of 2 alternatives, no other alternative is tried: no such user";
     assert_eq!(messages(), [(Level::WARN, line.to_owned())]);
+}
+
+/// The field `reason` of a fallback that stops is that of its flattened error.
+#[test]
+fn a_fallback_that_stops_has_the_reason_of_its_last_alternative() {
+    let timer = ManualTimer::new();
+    let upstream = |name: &'static str| Upstream::new(name).with_timer(&timer);
+    let (model, answers) = (upstream("model"), upstream("answers"));
+    let stops = FallbackPolicy::new().with_classifier(|_: &GaveUp<&str>| Verdict::fatal());
+    // Returns the field of the line, and that of the flattened error.
+    let ends = |one: &dyn Fn() -> Result<(), GaveUp<&'static str>>| {
+        capture();
+        let ask = async |_: resile::fallback::Alternative<'_, u32>| one();
+        let call = fallback(&[1, 2], ask, &stops, Never).on(&answers);
+        let flat = drive(call, &timer).unwrap_err().flatten();
+        let (_, fields) = taken().pop().unwrap();
+        assert!(fields["message"].starts_with("answers: gave up after 1 of 2"), "{fields:?}");
+        (fields["reason"].clone(), format!("{:?}", flat.reason().as_str()))
+    };
+    let open = async |_| Ok(stream::iter([Ok(1), Err("reset")]));
+    let breaks = || {
+        let words = retry_stream(open, POLICY, Never).on(&model);
+        drive(words.try_for_each(async |_| Ok(())), &timer)
+    };
+    let token = CancellationToken::new();
+    token.cancel();
+    let send = |_| async { Err::<(), _>("down") };
+    let cancelled = || drive(retry(send, POLICY, &token).on(&model), &timer);
+    let failed = || drive(retry(send, POLICY, Never).on(&model), &timer);
+    let reason = |word: &str| (format!("{word:?}"), format!("{word:?}"));
+    assert_eq!(ends(&breaks), reason("partial"));
+    assert_eq!(ends(&cancelled), reason("cancelled"));
+    assert_eq!(ends(&failed), reason("attempts"));
+
+    // The alternative is no call.
+    let down = |_: resile::fallback::Alternative<'_, u32>| async { Err::<(), _>("no such user") };
+    let stops = FallbackPolicy::new().with_classifier(|_: &&str| Verdict::fatal());
+    capture();
+    drive(fallback(&[1, 2], down, &stops, Never).on(&answers), &timer).unwrap_err();
+    assert_eq!(taken().pop().unwrap().1["reason"], "\"fatal\"");
 }
 
 /// The last alternative was cancelled by a token of its own.

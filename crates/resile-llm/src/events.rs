@@ -139,7 +139,11 @@ impl<B> Events<B> {
     /// # }
     /// ```
     pub fn billed(mut self, bill: &Bill) -> Self {
-        self.reading.entry = Some(Entry::open(bill, self.reading.used));
+        let is_refused = matches!(self.reading.state, State::Refused | State::Done);
+        let entry = Entry::open(bill, self.reading.used, is_refused);
+        if let Some(before) = self.reading.entry.replace(entry) {
+            before.leave();
+        }
         self
     }
 }
@@ -225,7 +229,9 @@ impl Reading {
         let is_read = self.at_end || self.state == State::Refused && self.start.len() >= READ;
         if is_read || self.state == State::Done {
             let failure = self.conclusion();
-            return Poll::Ready(failure.map(|failure| Err(self.end(failure))));
+            let item = failure.map(|failure| Err(self.end(failure)));
+            self.entry = None; // an attempt that has ended
+            return Poll::Ready(item);
         }
         Poll::Pending
     }
@@ -328,6 +334,9 @@ impl Reading {
     fn end(&mut self, mut failure: Failure) -> Failure {
         self.state = State::Done;
         failure.0.usage = self.used;
+        if let Some(mut entry) = self.entry.take() {
+            entry.fail(&failure);
+        }
         failure
     }
 

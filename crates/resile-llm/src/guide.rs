@@ -52,7 +52,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::events()" "crate::Bill"
+        "crate::events()" "crate::Bill" "crate::Bill::unreported"
     ]
     include_str!("../docs/guide/quotas.md")
 }

@@ -108,8 +108,7 @@ async fn start_of_whole(answer: Response) -> Vec<u8> {
 /// async fn complete(client: &reqwest::Client, prompt: String) -> Answer {
 ///     let request = client.post("https://llm.example/v1/chat").body(prompt);
 ///     let body = resile_llm::read_answer(request.send().await?).await?;
-///     serde_json::from_slice(&body)
-///         .map_err(|error| Failure::invalid_output(error.to_string()))
+///     Ok(serde_json::from_slice(&body)?)
 /// }
 /// ```
 pub async fn read_answer(answer: Response) -> Result<Vec<u8>, Failure> {

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::iter;
 
 use http::response::Parts;
+use serde_json::error::Category;
 
 use crate::failure::Failure;
 use crate::finish::EMPTY;
@@ -192,5 +193,41 @@ impl From<Elapsed> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::from_transport(&error).with_source(error)
+    }
+}
+
+/// Converts the error of an answer that is no JSON, or not the expected one, into
+/// [`Kind::InvalidOutput`]. Its words are the line and the column and never those of the error, because an
+/// error about a type quotes the value. So the error is not kept as the source either.
+///
+/// An error of a reader is converted like an [`io::Error`]. If the program cannot write the JSON of its
+/// own request, the kind is wrong: map such an error by hand.
+///
+/// # Examples
+///
+/// ```
+/// use resile_llm::{Failure, Kind};
+///
+/// fn read(body: &[u8]) -> Result<u32, Failure> {
+///     Ok(serde_json::from_slice(body)?)
+/// }
+/// let failure = read(br#""My PIN is 4711""#).unwrap_err();
+/// assert_eq!(failure.kind(), Kind::InvalidOutput);
+/// assert_eq!(failure.message(), Some("another type at line 1 column 16"));
+/// ```
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        let fault = match error.classify() {
+            Category::Io => return Self::from(io::Error::from(error)),
+            Category::Eof => "its JSON ends",
+            Category::Syntax => "its JSON is broken",
+            Category::Data => "another type",
+        };
+        let (line, column) = (error.line(), error.column());
+        Self::invalid_output(if line == 0 {
+            format!("{fault}, at an unknown place") // of a `Value`
+        } else {
+            format!("{fault} at line {line} column {column}")
+        })
     }
 }

@@ -352,7 +352,10 @@ async fn a_stream_under_limits_is_retried() {
     let call = retry_stream(open, &policy, Never).on(upstream.observed_by(&observer));
     let call = call.with_parts(|item| if *item == 0 { Part::Preamble } else { Part::Content });
     assert_eq!(call.try_collect::<Vec<_>>().await.unwrap(), [0, 1, 2]);
-    assert_eq!(seen.take(), ["did not finish within 5s", "no item within 3s", "x", "down"]);
+    assert_eq!(
+        seen.take(),
+        ["did not finish within 5s", "no item within 3s (`idle_timeout`)", "x", "down"]
+    );
     assert_eq!(began.elapsed().as_secs(), 5 + 1 + 3 + 1 + 1 + 1);
     let in_flight = seats.bulkhead().unwrap().in_flight();
     assert_eq!((upstream.budget().unwrap().available(), in_flight), (6, 0));

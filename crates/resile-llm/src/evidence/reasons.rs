@@ -31,6 +31,7 @@ impl Evidence<'_> {
             reasons.push(Reason { kind, rule, text: None, span: None, is_weak: false });
         }
         let within = |kind, rule, span: Range<usize>| {
+            let span = whole_word(self.message, span);
             let text = self.message.get(span.clone()).filter(|text| !text.is_empty());
             let span = text.map(|_| span);
             Reason { kind, rule, text: text.map(str::to_owned), span, is_weak: false }
@@ -87,4 +88,11 @@ impl Evidence<'_> {
         let words = || words().map(|phrase| (phrase.kind, Rule::Phrase(phrase.name)));
         generic::client(class).or_else(|| code.map(|code| (code.kind, code.rule))).or_else(words)
     }
+}
+
+/// Returns the span of words that ends with a whole word. Some phrases are the start of a word.
+fn whole_word(message: &str, span: Range<usize>) -> Range<usize> {
+    let rest = message.as_bytes().get(span.end..).filter(|_| !span.is_empty()).unwrap_or_default();
+    let more = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    span.start..span.end + more
 }

@@ -96,8 +96,95 @@ async fn whole_answers_count_with_their_failures() {
     }
     let refused = bill.note(Err::<String, _>(Failure::from_text(429, "slow down")));
     assert_eq!(refused.unwrap_err().kind(), Kind::RateLimit);
+    assert_eq!(bill.unreported(), 0);
     assert_eq!(bill.note(Ok("no usage")), Ok("no usage"));
-    assert_eq!(bill.total(), tokens(1_400, 130));
+    assert_eq!((bill.total(), bill.unreported()), (tokens(1_400, 130), 1));
+}
+
+const REFUSED: &str = r#"{"error":{"type":"overloaded_error"}}"#;
+const STOP: &str = r#"{"choices":[{"text":"A scarf.","finish_reason":"stop"}]}"#;
+
+/// A stream counts once, when it has ended, whether it is dropped then or not.
+#[test]
+fn a_stream_without_a_usage_counts_as_unreported_if_it_may_be_charged() {
+    for (status, data, unreported) in [
+        (200, &[WORD][..], 1), // breaks off
+        (200, &[STOP, "[DONE]"], 1),
+        (200, &[WORD, REFUSED], 1),
+        (200, &[r#"{"choices":[{"text":"A","finish_reason":"content_filter"}]}"#], 1),
+        (200, &[], 1),
+        (200, &[REFUSED], 0),
+        (200, &[r#"{"error":{"type":"api_error"}}"#], 0),
+        (200, &[START, WORD, REFUSED], 0),
+        (200, &[START, WORD, END], 0),
+        (429, &[REFUSED], 0),
+        (503, &["no service"], 0),
+        (302, &[], 0),
+    ] {
+        let bill = Bill::new();
+        let mut stream = events(answer(status, data, false)).billed(&bill);
+        assert_eq!(bill.unreported(), 0, "{status} {data:?}");
+        while stream.next().now_or_never().unwrap().is_some() {}
+        assert_eq!(bill.unreported(), unreported, "{status} {data:?}");
+        drop(stream);
+        assert_eq!(bill.unreported(), unreported, "{status} {data:?}");
+    }
+}
+
+#[test]
+fn a_dropped_stream_is_unreported_on_the_bill_that_it_was_on() {
+    let (one, two) = (Bill::new(), Bill::new());
+    let moved = events(answer(200, &[WORD], true)).billed(&one).billed(&two);
+    assert_eq!((one.unreported(), two.unreported()), (0, 0));
+    drop(moved);
+    assert_eq!((one.unreported(), two.unreported()), (0, 1));
+    // Its entry moves behind its end.
+    let mut ended = events(answer(200, &[WORD], false)).billed(&one);
+    while ended.next().now_or_never().unwrap().is_some() {}
+    drop(ended.billed(&two));
+    assert_eq!((one.unreported(), two.unreported()), (1, 1));
+}
+
+#[test]
+fn a_bill_says_how_many_attempts_are_not_in_its_sum() {
+    let bill = Bill::new();
+    let mut lines = Vec::new();
+    for data in [&[WORD][..], &[WORD], &[START, WORD, END]] {
+        drop(events(answer(200, data, true)).billed(&bill));
+        lines.push(bill.to_string());
+        let mut stream = events(answer(200, data, true)).billed(&bill);
+        while stream.next().now_or_never().is_some_and(|item| item.is_some()) {}
+    }
+    assert_eq!(
+        lines,
+        ["1 attempt without a usage", "3 attempts without a usage", "5 attempts without a usage",]
+    );
+    let line = "790 tokens: 700 input, 90 output, and 5 attempts without a usage";
+    assert_eq!(bill.to_string(), line);
+}
+
+#[test]
+fn a_failure_is_unreported_if_its_request_may_have_been_answered() {
+    use std::io::{Error, ErrorKind};
+    let found =
+        |body: &str| Reply::new(body.as_bytes()).with_status(200).find(std::time::UNIX_EPOCH);
+    for (failure, unreported) in [
+        (Failure::from(Error::from(ErrorKind::ConnectionReset)), 1),
+        (Failure::from(Error::from(ErrorKind::ConnectionRefused)), 0), // never left
+        (Failure::invalid_output("no JSON"), 1),
+        (found(r#"{"choices":[{"finish_reason":"content_filter"}]}"#).unwrap(), 1),
+        (found(r#"{"choices":[{"finish_reason":"error"}]}"#).unwrap(), 1),
+        (found(r#"{"choices":[{"mess"#).unwrap(), 1), // breaks off
+        (found(REFUSED).unwrap(), 0),
+        (Failure::from_text(400, "invalid prompt"), 0),
+        (Failure::from_text(401, ""), 0),
+        (Failure::from_text(500, ""), 0),
+        (Failure::from_text(504, "upstream request timeout"), 0),
+    ] {
+        let bill = Bill::new();
+        bill.note(Err::<&str, _>(failure.clone())).unwrap_err();
+        assert_eq!(bill.unreported(), unreported, "{failure:?}");
+    }
 }
 
 /// The large model is silent, breaks off after a word and refuses, and the small one answers.
@@ -149,5 +236,6 @@ async fn an_attempt_that_is_cut_before_a_usage_counts_as_nothing() {
     let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(1));
     assert!(retry(ask, policy, Never).await.is_err());
     assert_eq!(bill.to_string(), "no usage");
-    assert_eq!(format!("{bill:?}"), format!("Bill({:?})", Usage::new()));
+    let none = Usage::new();
+    assert_eq!(format!("{bill:?}"), format!("Bill {{ total: {none:?}, unreported: 0 }}"));
 }

@@ -49,7 +49,9 @@ fn an_explanation_has_the_same_failure_and_true_places() {
         for reason in explained.lost().iter().chain([decisive]) {
             if let Some(span) = reason.span() {
                 let message = failure.message().unwrap();
-                assert_eq!(message.get(span), reason.text(), "{line}");
+                assert_eq!(message.get(span.clone()), reason.text(), "{line}");
+                let next = message[span.end..].chars().next();
+                assert!(!next.is_some_and(|next| next.is_ascii_alphabetic()), "{reason} in {line}");
                 places += 1;
             }
         }
@@ -183,4 +185,13 @@ fn a_transport_that_nothing_explains_is_unsure() {
     assert_eq!((unknown.kind(), unknown.is_by_status_alone()), (Kind::Network, true));
     let known = Failure::from_transport(&*Box::<dyn std::error::Error>::from("connection reset"));
     assert_eq!((known.kind(), known.is_by_status_alone()), (Kind::Network, false));
+}
+
+#[test]
+fn the_words_that_decided_end_with_a_whole_word() {
+    let text = "httpx.RemoteProtocolError: peer closed connection without sending complete message \
+                body (incomplete chunked read)";
+    let explained = Reply::new(text.as_bytes()).explain(NOW);
+    let found = explained.decisive().text().unwrap();
+    assert!(found.ends_with("(incomplete chunked"), "{found}");
 }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use futures_util::{FutureExt, StreamExt};
 use resile_llm::{Failure, Kind, Phase, Reply, Rule, events};
+use serde_json::Value;
 
 /// Whole answers of several formats. Their words and the arguments of their tools are private.
 const ANSWERS: [&str; 9] = [
@@ -94,6 +95,63 @@ fn an_answer_that_is_no_json_says_where_and_not_what() {
     let long = format!(r#"{{"text":"{}"#, "My PIN is 4711. ".repeat(20_000));
     let reply = Reply::new(long.as_bytes()).with_status(200);
     assert_private(&reply.classify(SystemTime::UNIX_EPOCH), "long");
+}
+
+/// `?` on an error of `serde_json` says where, whatever the program expects.
+#[test]
+fn an_error_of_json_says_where_and_not_what() {
+    fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+        Ok(serde_json::from_slice(body)?)
+    }
+    #[derive(Debug, serde::Deserialize)]
+    enum Only {
+        Nothing,
+    }
+    let mut failures = Vec::new();
+    let typed = r#""My PIN is 4711""#;
+    for whole in ANSWERS.into_iter().chain([typed, r#"["My PIN is 4711"]"#]) {
+        failures.extend(
+            (0..whole.len()).filter_map(|cut| read::<Value>(&whole.as_bytes()[..cut]).err()),
+        );
+        failures.push(read::<u8>(whole.as_bytes()).unwrap_err());
+        failures.push(read::<Only>(whole.as_bytes()).unwrap_err());
+        let value = serde_json::from_str::<Value>(whole).unwrap();
+        failures.push(serde_json::from_value::<Only>(value).unwrap_err().into());
+    }
+    assert_eq!(Only::Nothing as u8, 0);
+    assert!(failures.len() > 1_000);
+    for failure in &failures {
+        assert_private(failure, "an error of `serde_json`");
+        assert_eq!((failure.kind(), failure.rule()), (Kind::InvalidOutput, Rule::Caller));
+    }
+    let words = |failure: Failure| failure.message().unwrap().to_owned();
+    let said = [
+        words(read::<u8>(typed.as_bytes()).unwrap_err()),
+        words(read::<Value>(b"{\n  \"a\": 4711").unwrap_err()),
+        words(read::<Value>(b"{a").unwrap_err()),
+        words(serde_json::from_value::<u8>(typed.into()).unwrap_err().into()),
+    ];
+    assert_eq!(
+        said,
+        [
+            "another type at line 1 column 16",
+            "its JSON ends at line 2 column 11",
+            "its JSON is broken at line 1 column 2",
+            "another type, at an unknown place",
+        ]
+    );
+    // A reader that breaks off is a broken connection.
+    let reader = std::io::Read::chain(&b"{"[..], Broken);
+    let failure = Failure::from(serde_json::from_reader::<_, Value>(reader).unwrap_err());
+    assert_eq!(failure.kind(), Kind::Network);
+}
+
+struct Broken;
+
+impl std::io::Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::ConnectionReset.into())
+    }
 }
 
 /// Words in an answer are a failure. Only words that mean one are sure to be the provider's.
