@@ -120,8 +120,8 @@ impl<S, X, K> RetryChannel<S, X, K> {
         Self { retry: self.retry.with_layer(|layer| layer.keeping(limit)) }
     }
 
-    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The extensions
-    /// of a request count before this list: see [`RetryLayer::with_idempotent`].
+    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The first slash of
+    /// a path may be left out. The extensions of a request count before this list: see [`RetryLayer::with_idempotent`].
     pub fn with_idempotent(self, paths: &'static [&'static str]) -> Self {
         Self { retry: self.retry.with_layer(|layer| layer.with_idempotent(paths)) }
     }
