@@ -19,8 +19,8 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// # In one line
 ///
-/// On an upstream or with a name the alternate form (`{:#}`) adds the last error with its sources in
-/// one line, for a log of your own. Do not walk the sources as well, because each of them would come
+/// On an upstream, with a name or after [`into_boxed`](Self::into_boxed) the alternate form (`{:#}`) adds
+/// the last error with its sources in one line, for a log of your own. Do not walk the sources as well, because each of them would come
 /// twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
 /// error once, since these print each level by `{}`. An error that passes its formatter on, as
 /// `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
@@ -403,7 +403,9 @@ impl<E> GaveUp<E> {
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        self.map(|error| Boxed(error.into()))
+        let mut boxed = self.map(|error| Boxed(error.into()));
+        boxed.0.writer = Some(Boxed::explain);
+        boxed
     }
 }
 

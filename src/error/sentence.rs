@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::GaveUp;
 use super::within;
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{DROPPED, IN_DOUBT, StopReason, effect_in_words};
+use crate::policy::{DROPPED, IN_DOUBT, NOT_WANTED, StopReason, effect_in_words};
 use crate::time::Rounded;
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -42,6 +42,11 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, ", {}", StopReason::Partial)?;
         }
         self.write_wait(f)?;
+        // The words of the reason may have said it.
+        let is_not_wanted = self.verdict().is_some_and(|verdict| verdict.is_not_wanted());
+        if is_not_wanted && self.words() != NOT_WANTED {
+            write!(f, ", {NOT_WANTED}")?;
+        }
         if let Some(cut) = self.cut() {
             f.write_str(" (last failure")?;
             last.map_or(Ok(()), |name| write!(f, ", of {name}"))?;
@@ -87,19 +92,23 @@ impl<E> GaveUp<E> {
 
     /// Writes why the call gave up, with the numbers of the reason.
     fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (reason, facts) = (self.reason(), self.facts());
+        let facts = self.facts();
         match (facts.too_large, facts.no_room, facts.too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}"),
             (None, Some(no_room), _) => write!(f, ", {no_room}"),
             (None, None, Some(too_long)) => write!(f, ", {too_long}"),
             _ if !self.names_reason() => Ok(()),
-            _ => {
-                // A flat error has the reason of the alternative.
-                let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
-                let words = || reason.in_words(is_fallback, self.verdict(), self.cut());
-                write!(f, ", {}", facts.words.unwrap_or_else(words))
-            }
+            _ => write!(f, ", {}", self.words()),
         }
+    }
+
+    /// Returns the words for the reason.
+    fn words(&self) -> &'static str {
+        let facts = self.facts();
+        // A flat error has the reason of the alternative.
+        let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
+        let words = || self.reason().in_words(is_fallback, self.verdict(), self.cut());
+        facts.words.unwrap_or_else(words)
     }
 
     /// Writes the wait that the upstream asked for with the last error, unless another part of the

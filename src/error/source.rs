@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::observe::Chain;
+
 /// A type that can be the source of an error: every [`Error`], and [`Boxed`]. Sealed.
 ///
 /// An `anyhow::Error`, a `Box<dyn Error>` and a `String` are not sources because they are not
@@ -43,6 +45,11 @@ impl Boxed {
     #[must_use]
     pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
         self.0
+    }
+
+    /// Writes the error with its sources, each text once.
+    pub(super) fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Chain(&*self.0))
     }
 }
 

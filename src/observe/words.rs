@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
+use super::one_line::OneLine;
 use super::urls;
 
 /// An error with its sources, each text once: "request failed: connection refused".
@@ -56,7 +57,8 @@ pub(crate) fn text_of(words: fmt::Arguments<'_>) -> String {
 
 /// Appends the text of a source unless the line has it already.
 pub(crate) fn append(line: &mut String, text: &str) {
-    if text.is_empty() || has_words(line, text) {
+    // The line of a call has its last error escaped.
+    if text.is_empty() || has_words(line, text) || has_words(line, &OneLine(text).to_string()) {
         return;
     }
     if !line.is_empty() {

@@ -141,17 +141,18 @@ fn a_request_that_cannot_be_made_again_says_so() {
 /// The statement of a classifier goes along with its verdict, also to an outer call.
 /// The statement of the upstream forbids a repetition and decides the words, but nothing else.
 #[test]
-fn a_request_that_the_upstream_does_not_want_says_so_unless_it_is_in_doubt() {
+fn a_request_that_the_upstream_does_not_want_says_so() {
     let stop = Verdict::overloaded().not_wanted();
+    let asks = "the upstream asks for no retry";
     assert_eq!(stop, Verdict::overloaded().not_again());
-    for (verdict, words) in [
-        (stop.idempotent(), "the upstream asks for no retry"),
-        (stop.with_health(Health::Healthy), "the upstream asks for no retry"),
-        (stop, WORDS),
+    for (verdict, words, in_doubt) in [
+        (stop.idempotent(), asks.to_owned(), false),
+        (stop.with_health(Health::Healthy), asks.to_owned(), false),
+        (stop, format!("{WORDS}, {asks}"), true),
     ] {
         let gave_up = fails(&[Some(verdict), None]);
         assert_eq!(gave_up.to_string(), format!("gave up after 1 attempt, {words}"));
-        assert_eq!(gave_up.is_in_doubt(), words == WORDS);
+        assert_eq!(gave_up.is_in_doubt(), in_doubt);
     }
 }
 

@@ -124,6 +124,29 @@ fn one_line_of_a_reporter_names_each_error_once() {
     assert!(error.chain().any(<dyn std::error::Error>::is::<Own>));
 }
 
+/// A layer boxes the error of its call, which may have had no name.
+#[test]
+fn the_one_line_of_a_boxed_error_is_that_of_its_call() {
+    let timer = ManualTimer::new();
+    let own = || async { Err::<(), _>(Own::Connection(io::Error::other("reset\nby peer"))) };
+    let wait = |_: &Own| Verdict::throttled().not_again().idempotent().after(SECOND);
+    let policy = RetryPolicy::none().with_classifier(wait);
+    let call = || drive(retry(|_| own(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
+    let line = "script: gave up after 1 attempt, the error is final, \
+                the upstream asked for a wait of 1.0s: connection: reset\\nby peer";
+    assert_eq!(format!("{:#}", call()), line);
+    assert_eq!(format!("{:#}", call().into_boxed()), line);
+    assert_eq!(format!("{:#}", call().map(|own| own).into_boxed()), line);
+    assert_eq!(call().into_boxed().to_string(), call().to_string());
+    let unnamed = drive(retry(|_| own(), &policy, Never), &timer).unwrap_err().into_boxed();
+    assert_eq!(format!("script: {unnamed:#}"), line);
+    // The log of a call around it names each error once.
+    let outer = || async { Err::<(), _>(call().into_boxed()) };
+    let outer = retry(|_| outer(), RetryPolicy::none(), Never).on(clock(&timer));
+    let outer = format!("{:#}", drive(outer, &timer).unwrap_err());
+    assert_eq!(outer, format!("script: gave up after 1 attempt: {line}"));
+}
+
 #[test]
 fn gave_up_prints_the_elapsed_time_and_the_hint() {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());

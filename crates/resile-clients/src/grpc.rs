@@ -53,6 +53,8 @@ impl Pushback {
 
 /// Returns the verdict on a status code, with the pushback of the server.
 ///
+/// [The page of the crate](crate#the-codes-of-grpc) has all codes in one table.
+///
 /// `CANCELLED` is final as `DEADLINE_EXCEEDED` is: a server that ends a request by its own timeout would end
 /// the next one too, and one that a person has cancelled must not come again. It does not say how far
 /// the request came, so any that is not idempotent is in [doubt](resile::GaveUp::is_in_doubt). The breaker

@@ -127,7 +127,8 @@ impl<R, X, K> RetryLayer<Grpc, R, X, K> {
     /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. A second call
     /// replaces the first one.
     ///
-    /// The extensions of a request count before this list. A path that no request has does nothing.
+    /// The extensions of a request count before this list. The first slash of a path may be left out. A path
+    /// that no request has does nothing.
     pub fn with_idempotent(mut self, paths: &'static [&'static str]) -> Self {
         self.judge.twice = paths;
         self
@@ -143,11 +144,19 @@ impl<X: Target> UpstreamLayer<Grpc, X> {
     }
 }
 
+impl Grpc {
+    /// Returns whether the list has a path, with its first slash or without.
+    fn is_listed(&self, path: &str) -> bool {
+        let bare = path.strip_prefix('/');
+        self.twice.iter().any(|listed| *listed == path || Some(*listed) == bare)
+    }
+}
+
 impl<B> SealedJudge<Request<B>> for Grpc {
     type Rule = GrpcRule;
 
     fn rule(&self, request: &Request<B>) -> GrpcRule {
-        let is_listed = || self.twice.contains(&request.uri().path());
+        let is_listed = || self.is_listed(request.uri().path());
         let classifier = match (classifier_set(request.extensions()), self.idempotency) {
             (Some(set), _) => set,
             (None, Idempotency::Idempotent) => Classifier::idempotent(),

@@ -37,7 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut client = client(url)?;
 
     let read = Request::new(City { name: "Paris".to_owned() });
-    println!("{}", client.get(read).await?.into_inner().text);
+    match client.get(read).await {
+        Ok(weather) => println!("{}", weather.into_inner().text),
+        Err(status) => println!("{:?}: {}", status.code(), status.message()),
+    }
 
     // An order is sent again only if it surely was not executed.
     if let Err(status) = client.order(Request::new(City { name: "Oslo".to_owned() })).await {

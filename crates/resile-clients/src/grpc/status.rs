@@ -151,7 +151,8 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 /// own deadline comes before that wait is over.
 ///
 /// If the status is not that of the server, its message has the words of the call with the chain of causes:
-/// `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`.
+/// `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`. Around a layer the path of
+/// the request is before the causes, as in the log.
 ///
 /// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
 /// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
@@ -224,14 +225,22 @@ fn is_answer(gave_up: &(dyn Error + 'static)) -> bool {
     status.is_some_and(|status| status.source().is_none())
 }
 
-/// Returns the words of a call with those of each cause, and each of them once.
+/// Returns the words of a call with those of each cause, and each of them once. The words of a call whose last
+/// error is no status are those of the log, with the place of the request.
 fn whole<E>(gave_up: &GaveUp<E>) -> String
 where
     GaveUp<E>: Error + 'static,
 {
     let mut words = gave_up.to_string();
-    // After a cut the last error is that of an earlier attempt.
-    for cause in links(gave_up).skip(1).take_while(|_| gave_up.cut().is_none()) {
+    // The last error is that of an earlier attempt.
+    if gave_up.cut().is_some() {
+        return words;
+    }
+    let line = format!("{gave_up:#}");
+    if line != words && !links(gave_up).any(<dyn Error>::is::<Status>) {
+        return line;
+    }
+    for cause in links(gave_up).skip(1) {
         let cause = match cause.downcast_ref::<Status>() {
             Some(status) if status.message().is_empty() => status.code().description().to_owned(),
             Some(status) => status.message().to_owned(),

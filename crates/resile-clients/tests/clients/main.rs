@@ -1,5 +1,6 @@
 //! The data file and the functions say the same.
 
+mod codes;
 mod data;
 mod evidence;
 mod hyper;

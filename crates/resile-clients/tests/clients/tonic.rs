@@ -178,7 +178,8 @@ async fn a_negative_pushback_leaves_a_doubt_only_about_an_order() {
             (
                 Classifier::non_idempotent(),
                 true,
-                "the request may have been executed and must not be sent again",
+                "the request may have been executed and must not be sent again, \
+                 the upstream asks for no retry",
             ),
         ] {
             let policy = RetryPolicy::new().with_classifier(classifier);

@@ -40,8 +40,8 @@ use crate::{BoxError, Failed, RetryLayer};
 ///
 /// A request may be executed twice if its method is [listed](Self::with_idempotent) or its extensions say
 /// so, as for [`Grpc`]. Its `set_timeout` limits each attempt, unless the attempt timeout of the policy is
-/// shorter. The attempt is cut at that time and the server is told 50 ms more, because a channel ends a call
-/// at the time of the header too, and as `CANCELLED`. To limit one whole call, use
+/// shorter. The attempt is cut at that time and the server is told 50 ms more, rounded down to a millisecond,
+/// because a channel ends a call at the time of the header too, and as `CANCELLED`. To limit one whole call, use
 /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
 ///
 /// # Errors
@@ -120,8 +120,8 @@ impl<S, X, K> RetryChannel<S, X, K> {
         Self { retry: self.retry.with_layer(|layer| layer.keeping(limit)) }
     }
 
-    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The extensions
-    /// of a request count before this list: see [`RetryLayer::with_idempotent`].
+    /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The first slash of
+    /// a path may be left out. The extensions of a request count before this list: see [`RetryLayer::with_idempotent`].
     pub fn with_idempotent(self, paths: &'static [&'static str]) -> Self {
         Self { retry: self.retry.with_layer(|layer| layer.with_idempotent(paths)) }
     }

@@ -137,7 +137,8 @@ async fn the_end_of_a_call_reaches_a_client_of_tonic() {
         Err::<Response<()>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     });
     let status = layers.service(refused).oneshot(post()).await.unwrap_err();
-    assert!(status.message().ends_with(": connection refused"), "{status}");
+    let words = "service: gave up after 4 attempts: /orders: connection refused";
+    assert_eq!(status.message(), words);
     assert_eq!(of(&status), (StopReason::Attempts, 4, false));
 }
 

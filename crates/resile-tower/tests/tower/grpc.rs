@@ -239,7 +239,12 @@ async fn a_listed_method_may_be_executed_twice() {
     let to = |uri: &str| Request::post(uri).body(String::new()).unwrap();
     assert_eq!(asked(request(), LISTED).await, AT_ONCE.attempts());
     assert_eq!(asked(to("http://weather/weather.Weather/Get"), LISTED).await, AT_ONCE.attempts());
+    assert_eq!(asked(request(), &["weather.Weather/Get"]).await, AT_ONCE.attempts());
     assert_eq!(asked(request(), &[]).await, 1);
+    for other in ["", "/", "Get", "Weather/Get", "//weather.Weather/Get"] {
+        let listed = vec![other].leak();
+        assert_eq!(asked(request(), listed).await, 1, "{other}");
+    }
     assert_eq!(asked(to("/weather.Weather/Order"), LISTED).await, 1);
     assert_eq!(asked(to("/weather.Weather/Get/"), LISTED).await, 1);
     let mut order = request();

@@ -63,9 +63,12 @@ async fn the_line_says_that_the_server_asks_for_no_retry() {
         ),
     ] {
         let service = RetryLayer::grpc(AT_ONCE, idempotency).on(&WEATHER).layer(channel);
-        service.oneshot(request()).await.unwrap();
-        let line = format!("weather: gave up after 1 of 4 attempts, {line}");
-        assert_eq!(ENDS.take()[0].1, line);
+        let answer = service.oneshot(request()).await.unwrap();
+        let logged = format!("weather: gave up after 1 of 4 attempts, {line}");
+        assert_eq!(ENDS.take()[0].1, logged);
+        let gave_up = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+        assert_eq!(format!("{gave_up:#}"), format!("weather: gave up after 1 attempt, {line}"));
+        assert!(line.starts_with(gave_up.to_string().split_once("attempt, ").unwrap().1));
     }
 }
 
