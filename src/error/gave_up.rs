@@ -323,8 +323,8 @@ impl<E> GaveUp<E> {
     /// [`verdict`](Self::verdict) forbids it. The reason is
     /// [`Partial`](StopReason::Partial) where the policy would have allowed another attempt. It is
     /// [`Fatal`](StopReason::Fatal), [`Attempts`](StopReason::Attempts) or any other reason of a
-    /// call where that reason alone ended it. A consumer that was told to start again (`Restart`) has
-    /// nothing until the next content.
+    /// call where that reason alone ended it. A stream that starts again (`Restart`) takes the part back
+    /// only when its new answer begins. If none begins, the consumer still has the part.
     ///
     /// A [`fallback`](crate::fallback()) around streams has the value `true` if its own timeout or its
     /// token drops a stream in the middle of its answer. If the stream itself failed, the inner error

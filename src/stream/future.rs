@@ -111,11 +111,11 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// timeout applies only until content.
     ///
     /// At the limit the stream in flight is dropped. The error has
-    /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content and
-    /// [`StopReason::Partial`](crate::StopReason::Partial) after it. An upstream that has sent
-    /// content is not blamed for the length of its answer. The time that the consumer spends
-    /// between polls counts too, but the limit is noticed only by the next poll. A limit of zero
-    /// polls once.
+    /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content, also before that of a
+    /// stream that is opened again, and [`StopReason::Partial`](crate::StopReason::Partial) after
+    /// it. An upstream that has sent content is not blamed for the length of its answer. The time
+    /// that the consumer spends between polls counts too, but the limit is noticed only by the next
+    /// poll. A limit of zero polls once.
     pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
         self.call.policy.whole = limit_of(Some(limit));
         self

@@ -23,8 +23,14 @@ pub enum Resumption<T> {
     /// The stream ends with the error as [`StopReason::Partial`](crate::StopReason::Partial), and
     /// the consumer keeps the items that it has.
     Fail,
-    /// The stream is opened again and starts over. This item is yielded first as a signal to the
-    /// consumer to drop its earlier items.
+    /// The stream is opened again and starts over. This item is a signal to the consumer to drop its
+    /// earlier items.
+    ///
+    /// The item is held back like the preamble and is yielded directly before the items of the new
+    /// answer, once the first content of that answer has come. The consumer keeps its part until then: in
+    /// the delay, in the queue of a quota and while the stream opens. If no new answer begins, the
+    /// item never comes and [`GaveUp::is_partial`](crate::GaveUp::is_partial) is true. The item also
+    /// comes if the new stream ends well without content, because its answer is whole and empty.
     Restart(T),
     /// The stream is opened again and its items are appended. Use it if `open` continues at the
     /// position of the failure.

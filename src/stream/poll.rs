@@ -32,7 +32,7 @@ where
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<F>> {
         loop {
             let mut this = self.as_mut().project();
-            if let Some(item) = this.answer.pop() {
+            if let Some(item) = this.answer.pop(&mut this.call.policy.shown) {
                 return Poll::Ready(Some(Ok(item)));
             }
             let polled = match this.state.as_mut().project() {
@@ -128,7 +128,6 @@ where
         }
         if !answer.flowing && !holds {
             answer.flowing = true;
-            this.call.policy.shown.has_content = true;
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -165,14 +164,13 @@ where
             let gave_up = this.call.finish(0, finish).err()?;
             return Some(Err(self.close(gave_up)));
         }
-        let mut marker = None;
         if std::mem::take(&mut this.answer.flowing) {
             match (this.resumption)(this.call.error_of(finish)) {
                 Resumption::Fail => {
                     let gave_up = this.call.finish_last(0, finish, StopReason::Partial);
                     return Some(Err(self.close(gave_up)));
                 }
-                Resumption::Restart(item) => marker = Some(item),
+                Resumption::Restart(item) => this.answer.marker = Some(item),
                 Resumption::Resume => {}
             }
             let (elapsed, attempts) = (this.call.engine.elapsed(), this.call.attempts());
@@ -185,11 +183,10 @@ where
             Ok(_) => {
                 this.call.policy.flow_since(None);
                 this.state.set(State::Between);
+                None
             }
-            Err(gave_up) => return Some(Err(self.close(gave_up))),
+            Err(gave_up) => Some(Err(self.close(gave_up))),
         }
-        this.call.policy.shown.has_content &= marker.is_none();
-        marker.map(Ok)
     }
 
     /// Waits for a limit or the token to end the pending attempt.
@@ -207,7 +204,7 @@ where
     fn close(self: Pin<&mut Self>, gave_up: GaveUp<F::Error>) -> GaveUp<F::Error> {
         let mut this = self.project();
         this.pending.as_mut().drop_sleep();
-        this.answer.held.clear();
+        this.answer.drop_held();
         gave_up
     }
 }
@@ -220,6 +217,8 @@ where
     X: Target,
 {
     fn is_terminated(&self) -> bool {
-        matches!(self.state, State::Done) && self.answer.held.is_empty()
+        matches!(self.state, State::Done)
+            && self.answer.held.is_empty()
+            && self.answer.marker.is_none()
     }
 }

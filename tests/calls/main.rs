@@ -56,6 +56,7 @@ mod strains;
 mod stream;
 mod stream_ends;
 mod stream_fallback;
+mod stream_restart;
 mod stream_whole;
 mod stress;
 mod timeout;

@@ -161,6 +161,18 @@ fn cases() -> Vec<Case> {
         end: End::GaveUp(StopReason::Partial, None),
         goes_on: false,
     });
+    // The second answer never begins, so the part of the first one is still there.
+    let reset = with(stream(&[ROLE, &word("A ")]), [Step::Reset]);
+    let key = r#"{"error":{"message":"Incorrect API key.","code":"invalid_api_key"}}"#;
+    cases.push(Case {
+        fault: "a reset after a word and then a wrong key, with `next_model`",
+        answers: vec![reset, refusal("401 X", "", key)],
+        shown: "A scarf.",
+        requests: (2, 1),
+        took: soon,
+        end: End::Answer,
+        goes_on: true,
+    });
     // Each model has its share of the time.
     cases.push(Case {
         fault: "words without an end, with `next_model`",

@@ -10,7 +10,7 @@ use hyper::body::{Bytes, Frame};
 use resile::fallback::Alternative;
 use resile::quota::Usage;
 use resile::stream::Resumption;
-use resile::{Attempt, FallbackPolicy, Never, fallback, retry, retry_stream};
+use resile::{Attempt, FallbackPolicy, GaveUp, Never, fallback, retry, retry_stream};
 use resile_llm::{Bill, Event, Failure, Kind, Reply, another_model, events};
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;
@@ -220,7 +220,9 @@ async fn all_attempts_of_a_fallback_are_on_one_bill_and_its_future_is_send() {
                     std::future::ready(Ok(shown))
                 })
         };
-        let next = FallbackPolicy::new().with_classifier(another_model);
+        // The word of the large model is still there, and this consumer begins each model anew.
+        let next_model = |gave_up: &GaveUp<Failure>| another_model(gave_up) || gave_up.is_partial();
+        let next = FallbackPolicy::new().with_classifier(next_model);
         fallback(&["large", "small"], ask, next, Never).await.map_err(|_| "no answer")
     });
     let began = Instant::now();

@@ -185,10 +185,11 @@ async fn the_classifier_of_a_retry_is_not_that_of_a_fallback() {
     assert!(!Classifier::new().classify(&gave_up).unwrap().is_again());
 }
 
-/// A stream that restarts ends for want of attempts. Its last attempt has still shown a word.
+/// A stream that restarts ends for want of attempts. The word of an attempt is still there, also if the
+/// last attempt has shown none.
 #[tokio::test(start_paused = true)]
 async fn no_other_model_answers_behind_a_word() {
-    for (second, is_asked) in [(vec![Ok("A "), Err(529)], false), (vec![Err(529)], true)] {
+    for second in [vec![Ok("A "), Err(529)], vec![Err(529)]] {
         let open = |attempt: Attempt| {
             let items = if attempt.is_first() { vec![Ok("A "), Err(529)] } else { second.clone() };
             let busy = |status| Failure::from_text(status, "overloaded");
@@ -200,6 +201,6 @@ async fn no_other_model_answers_behind_a_word() {
             .try_collect::<Vec<_>>();
         let gave_up = call.await.unwrap_err();
         assert_eq!(gave_up.reason(), StopReason::Attempts);
-        assert_eq!(resile_llm::another_model(&gave_up), is_asked);
+        assert!(gave_up.is_partial() && !resile_llm::another_model(&gave_up));
     }
 }
