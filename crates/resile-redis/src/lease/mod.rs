@@ -78,7 +78,7 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 const RENEWAL: Duration = Duration::from_secs(1);
 /// The time of a lack that operators are told.
 const LATE: Duration = Duration::from_millis(250);
-/// The time after which the units of a silent process come back to the fleet.
+/// The time after which the lease of a silent process ends. What arrives in it counts as spent.
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// The demand that a lease covers, in seconds.
 const COVERED: f64 = 0.1;
@@ -282,7 +282,7 @@ impl Lease {
     }
 
     /// Returns the end of the lease that the last exchange began. The server counts from a later
-    /// moment, so it takes the units back after this time only.
+    /// moment, so it ends the lease after this time only.
     pub(crate) fn ends_at(&self) -> Duration {
         self.asked_at.unwrap_or_default() + TTL
     }

@@ -17,7 +17,6 @@ mod rivals;
 
 pub(crate) use account::Account;
 pub(crate) use learned::Lessons;
-#[cfg(model)]
 pub(crate) use rivals::Record;
 
 /// The stored fields, members or texts by their names.
