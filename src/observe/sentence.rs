@@ -224,6 +224,7 @@ impl Event<'_> {
                     Some(hold) => write!(f, "it holds this attempt for {hold:.1?}, ")?,
                     None => {}
                 }
+                gauges.write_shared_limit(f)?;
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {
