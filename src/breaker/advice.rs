@@ -34,6 +34,7 @@ use crate::time::nanos;
 pub struct Advice {
     is_suspect: bool,
     no_probe_for: Duration,
+    is_probed: bool,
     ends_open: bool,
 }
 
@@ -41,7 +42,7 @@ impl Advice {
     /// Creates an advice without suspicion and without a pause.
     #[must_use]
     pub const fn new() -> Self {
-        Self { is_suspect: false, no_probe_for: Duration::ZERO, ends_open: false }
+        Self { is_suspect: false, no_probe_for: Duration::ZERO, is_probed: false, ends_open: false }
     }
 
     /// Sets whether most other processes that call the upstream have opened their breakers.
@@ -57,7 +58,7 @@ impl Advice {
     }
 
     /// Sets a pause, from the moment of the advice, because another process probes the upstream
-    /// now. Zero means no pause.
+    /// now or its probe has failed. Zero means no pause.
     ///
     /// An open breaker does not become half-open before the pause is over, and it refuses calls as
     /// in its open time. A closed or half-open breaker admits calls as usual, but the pause goes on
@@ -67,6 +68,15 @@ impl Advice {
     #[must_use]
     pub const fn without_probe_for(mut self, pause: Duration) -> Self {
         self.no_probe_for = pause;
+        self
+    }
+
+    /// Sets whether [the pause](Self::without_probe_for) is that of a process that probes now. Nobody
+    /// knows when it ends, because the probe decides. A refusal then tells only the rest of the own open
+    /// time, and no time after it, as while the breaker is half-open.
+    #[must_use]
+    pub const fn with_prober(mut self, is_probed: bool) -> Self {
+        self.is_probed = is_probed;
         self
     }
 
@@ -98,17 +108,17 @@ impl Advice {
 impl Core {
     /// Takes the advice of other processes. It replaces the advice before.
     pub(super) fn advise(&self, advice: Advice, owner: &impl Owner) {
-        let Advice { is_suspect, no_probe_for, ends_open } = advice;
+        let Advice { is_suspect, no_probe_for, is_probed, ends_open } = advice;
         let pause = nanos(no_probe_for.min(self.settings.lease));
         // The timer is foreign code, so it is read before the lock is taken.
         let paused_until = if pause == 0 { 0 } else { owner.now().saturating_add(pause) };
         let ended_at = ends_open.then(|| owner.now());
         let mut guarded = self.lock();
-        guarded.machine.pause(paused_until);
+        guarded.machine.pause(paused_until, is_probed);
         if let Some(now) = ended_at {
             guarded.machine.end_open(now);
         }
         self.suspicion.store(u64::from(is_suspect), Ordering::Relaxed);
-        self.refuses_until.store(guarded.machine.refuses_until(), Ordering::Relaxed);
+        self.publish_refusals(&guarded.machine);
     }
 }

@@ -48,6 +48,9 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) phase: AtomicU64,
     pub(super) refuses_until: AtomicU64,
+    /// The end of the refusals as far as it is known: earlier while another process probes. Only refusals
+    /// tell it, so it is always the standard library's.
+    pub(super) known_until: atomic::AtomicU64,
     pub(super) streak: AtomicU64,
     pub(super) suspicion: AtomicU64,
     pub(super) window: Window,
@@ -76,12 +79,18 @@ impl Outcome {
     pub(crate) const HEALTHY: Self = Self { health: Health::Healthy, hint: None };
 }
 
+/// Returns the time from `now` to an end, if it is still to come.
+fn left(end: u64, now: u64) -> Option<u64> {
+    end.checked_sub(now).filter(|left| *left > 0)
+}
+
 impl Core {
     pub(super) const fn new() -> Self {
         Self {
             settings: Settings::new(),
             phase: AtomicU64::new(0),
             refuses_until: AtomicU64::new(0),
+            known_until: atomic::AtomicU64::new(0),
             streak: AtomicU64::new(0),
             suspicion: AtomicU64::new(0),
             window: Window::new(),
@@ -126,7 +135,7 @@ impl Core {
         // Most calls to an open breaker are refused here, without the lock.
         let refuses_until = self.refuses_until.load(Ordering::Relaxed);
         if now < refuses_until {
-            Err(Open::new(Some(refuses_until - now)))
+            Err(Open::new(left(self.known_until.load(Ordering::Relaxed), now)))
         } else {
             self.ask_machine(now, owner)
         }
@@ -157,10 +166,13 @@ impl Core {
             return None;
         }
         let now = owner.now();
-        let refuses_for = self.lock().machine.refuses_for(now);
+        let guarded = self.lock();
+        let (refuses_for, known_until) =
+            (guarded.machine.refuses_for(now), guarded.machine.known_until());
+        drop(guarded);
         (refuses_for > nanos(delay)).then(|| {
             self.note_refusal();
-            Open::new((refuses_for < u64::MAX).then_some(refuses_for))
+            Open::new(left(known_until, now))
         })
     }
 
@@ -205,7 +217,7 @@ impl Core {
         let machine = &guarded.machine;
         let (state, reason, trips, generation) =
             (machine.state(), machine.reason(), machine.trips(), machine.generation());
-        let (refuses_for, probes) = (machine.refuses_for(now), machine.probes(now));
+        let (rest, probes) = (left(machine.known_until(), now), machine.probes(now));
         drop(guarded);
         let settings = &self.settings;
         let counts = if settings.counts_in_window() {
@@ -223,8 +235,7 @@ impl Core {
             failures: counts.failed,
             slow: counts.slow,
             probes,
-            retry_after: (state == State::Open && refuses_for > 0)
-                .then(|| Duration::from_nanos(refuses_for)),
+            retry_after: rest.map(Duration::from_nanos),
         }
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// A refusal by a breaker, before the call was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    /// In nanoseconds, or `UNKNOWN` while half-open or isolated. One word keeps the result of an admission small.
+    /// In nanoseconds, or `UNKNOWN` while half-open, probed by another process or isolated. One word keeps the result of an admission small.
     retry_after: u64,
 }
 
@@ -20,8 +20,8 @@ impl Open {
     }
 
     /// Returns the time from the refusal to the next chance of a probe: the end of the open time or of
-    /// an advised pause. Returns `None` while half-open, because nobody knows when the probes end, and
-    /// while the breaker is isolated.
+    /// an advised pause. Returns `None` while this or another process probes, because nobody knows when the
+    /// probes end, and while the breaker is isolated.
     pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self.retry_after {
             UNKNOWN => None,

@@ -14,7 +14,7 @@ use crate::time::nanos;
 /// 3. A lease limits only the occupation of a place. After the lease the place is free for another
 ///    probe, but the result of the first probe still counts.
 /// 4. While `phase` is `Closed`, `trips` and `last_open` are 0.
-/// 5. A transition leaves `paused_until` alone. Only an open machine regards it.
+/// 5. A transition leaves `paused_until` and `is_probed` alone. Only an open machine regards it.
 pub(super) struct Machine {
     phase: Phase,
     generation: u32,
@@ -31,6 +31,8 @@ pub(super) struct Machine {
     places: [Place; MAX_PROBES],
     /// The end of the pause that other processes advise. It is less than `u64::MAX`.
     paused_until: u64,
+    /// True if another process probes until then, unless its probes decide before.
+    is_probed: bool,
 }
 
 enum Phase {
@@ -70,6 +72,7 @@ impl Machine {
             next: Probe::MIN,
             places: [FREE; MAX_PROBES],
             paused_until: 0,
+            is_probed: false,
         }
     }
 
@@ -116,7 +119,8 @@ impl Machine {
 
     /// Sets the end of the pause in which an open breaker does not become half-open. 0 ends it.
     #[cfg(feature = "fleet")]
-    pub(super) fn pause(&mut self, until: u64) {
+    pub(super) fn pause(&mut self, until: u64, is_probed: bool) {
+        self.is_probed = is_probed;
         // `refuses_for` returns the highest number for an isolation only.
         self.paused_until = until.min(u64::MAX - 1);
     }
@@ -145,6 +149,15 @@ impl Machine {
         }
     }
 
+    /// Returns the end of the refusals while open, as far as it is known: that of the own open time while
+    /// another process probes. Returns 0 while closed, half-open or isolated.
+    pub(super) const fn known_until(&self) -> u64 {
+        match self.phase {
+            Phase::Open { until } if self.isolations == 0 && self.is_probed => until,
+            _ => self.refuses_until(),
+        }
+    }
+
     /// Admits or refuses a call. While half-open, an admitted call is a probe. The event is the
     /// transition caused by this call.
     pub(super) fn admit(
@@ -161,7 +174,8 @@ impl Machine {
             Phase::Open { until } => {
                 let until = self.open_until(until);
                 if now < until {
-                    return (Err(Open::new(Some(until - now))), None);
+                    let known = self.known_until().checked_sub(now).filter(|left| *left > 0);
+                    return (Err(Open::new(known)), None);
                 }
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };

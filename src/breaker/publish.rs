@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use super::core::{Core, Guarded, Owner};
+use super::machine::Machine;
 use super::ticket::lower;
 use super::unwind::OnUnwind;
 use super::{State, Transition};
@@ -32,7 +33,7 @@ impl Core {
             return;
         }
         self.window.transition(lower(before >> 1), generation);
-        self.refuses_until.store(machine.refuses_until(), Ordering::Relaxed);
+        self.publish_refusals(machine);
         // The streak is written before `phase`: a thread that reads the new phase must find the new
         // streak. The `swap` has its place in one order with the read-modify-writes of other
         // threads. Between two refusing states the streak stays (invariant 2 of `Core`).
@@ -41,6 +42,12 @@ impl Core {
             self.refused.store(0, Ordering::Relaxed);
         }
         self.phase.store(phase, Ordering::Release);
+    }
+
+    /// Publishes the end of the refusals, and the part of it that is known.
+    pub(super) fn publish_refusals(&self, machine: &Machine) {
+        self.refuses_until.store(machine.refuses_until(), Ordering::Relaxed);
+        self.known_until.store(machine.known_until(), Ordering::Relaxed);
     }
 
     /// Queues the event, then reports the queue unless another thread is reporting.

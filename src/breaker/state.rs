@@ -82,6 +82,6 @@ pub struct Snapshot {
     pub probes: u32,
     /// The time from now in which an open breaker refuses each call: the rest of the open time, or
     /// of a pause that other processes advise if that is longer. `None` if the breaker is not open, or
-    /// if this time is over.
+    /// if this time is over, also while another process probes: nobody knows when that ends.
     pub retry_after: Option<Duration>,
 }

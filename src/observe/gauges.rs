@@ -1,8 +1,11 @@
+use std::fmt;
 use std::time::Duration;
 
 use crate::breaker::State;
 #[cfg(feature = "fleet")]
 use crate::fleet::Status;
+#[cfg(feature = "fleet")]
+use crate::quota::Dimension;
 use crate::quota::Levels;
 
 /// The state of an upstream's parts. A part that the upstream does not have is `None`.
@@ -35,6 +38,9 @@ pub struct Gauges {
     /// True while this process has too few tokens for a retry, and the fleet may have some.
     #[cfg(feature = "fleet")]
     pub lacks_lease: bool,
+    /// The limit of a shared quota of which the least is left, as far as it is used, and its period.
+    #[cfg(feature = "fleet")]
+    pub(crate) scarce: Option<(Dimension, u32, Duration)>,
     /// True while the cooldown holds calls because the program asked for it by hand.
     pub(crate) is_hold_by_hand: bool,
 }
@@ -47,6 +53,26 @@ impl Gauges {
         return self.is_hold_joined;
         #[cfg(not(feature = "fleet"))]
         false
+    }
+
+    /// Writes the limit that the processes of a fleet share, if it is known: "4 processes share the limit of
+    /// requests (100 per 1s), ".
+    #[cfg_attr(
+        not(feature = "fleet"),
+        expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no other process")
+    )]
+    pub(super) fn write_shared_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "fleet")]
+        if let (Some(fleet), Some((dimension, count, period))) = (self.fleet, self.scarce) {
+            if fleet.members > 1 {
+                let members = fleet.members;
+                write!(f, "{members} processes share the limit of {} ", dimension.noun())?;
+                write!(f, "({count} per {period:?}), ")?;
+            }
+        }
+        #[cfg(not(feature = "fleet"))]
+        let _ = f;
+        Ok(())
     }
 
     /// Returns whether the budget is spent in this process only.

@@ -234,6 +234,7 @@ impl Event<'_> {
                     Some(hold) => write!(f, "it holds this attempt for {}, ", Rounded(hold))?,
                     None => {}
                 }
+                gauges.write_shared_limit(f)?;
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {

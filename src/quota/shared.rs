@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::lease::Waiting;
 use super::{Dimension, Quota};
 use crate::signal::Signal;
@@ -66,6 +68,19 @@ impl Quota {
         self.buckets[dimension.index()].as_ref()?.told()
     }
 
+    /// Returns the limit of which the least is left at `now`: its units, as far as it is used, and its
+    /// period.
+    pub(crate) fn scarce(&self, now: u64) -> Option<(Dimension, u32, Duration)> {
+        let limits = Dimension::ALL.into_iter().filter_map(|dimension| {
+            let bucket = self.buckets[dimension.index()].as_ref()?;
+            let rate = bucket.rate();
+            let left = i128::from(bucket.level(now)) * 1_000 / i128::from(rate.burst().max(1));
+            let used = f64::from(rate.count()) * bucket.pace().share();
+            Some((left, (dimension, round(used), rate.period())))
+        });
+        limits.min_by_key(|(left, _)| *left).map(|(_, limit)| limit)
+    }
+
     /// Returns the amounts of the calls in the queue.
     pub(crate) fn waiting_for(&self, dimension: Dimension) -> Waiting {
         self.line.amounts(dimension)
@@ -83,6 +98,11 @@ impl Quota {
             bucket.pace().join(bucket.rate(), share, most, now);
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn round(units: f64) -> u32 {
+    units.round() as u32
 }
 
 /// The lesson of a process about a limit. The numbers are shares of its configured limit.

@@ -90,6 +90,12 @@ impl Parts {
                 .is_some_and(|rest| self.fleet.has_joined(now.saturating_add(nanos(rest)))),
             #[cfg(feature = "fleet")]
             lacks_lease: self.lacks_lease(),
+            #[cfg(feature = "fleet")]
+            scarce: self
+                .quota
+                .as_ref()
+                .filter(|_| self.fleet.is_shared())
+                .and_then(|quota| quota.scarce(now)),
             is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
         }
     }

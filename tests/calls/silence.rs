@@ -57,7 +57,8 @@ fn a_silent_store_does_not_use_up_the_quota() {
         "the store does not know all members"
     );
     shared.report(State::Shared, 4);
-    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    let used_up = "WARN feed: quota used up: 4 processes share the limit of requests (10 per 1s), 1 \
+        queued, further calls wait or are refused";
     assert_eq!(waits(ms * 250, &|| shared.answered()), [used_up], "it has no units");
     timer.advance(SECOND * 20);
     shared.adjust(requests, 1);

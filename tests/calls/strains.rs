@@ -297,7 +297,9 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     assert_eq!(lines(), [""; 0]);
     timer.advance(ms);
     assert!(calls[0].as_mut().poll(&mut context).is_pending());
-    assert_eq!(lines(), ["WARN feed: quota used up: 3 queued, further calls wait or are refused"]);
+    let used_up = "WARN feed: quota used up: 4 processes share the limit of requests (10 per 1s), 3 \
+        queued, further calls wait or are refused";
+    assert_eq!(lines(), [used_up]);
     timer.advance(ms * 50);
     shared.adjust(requests, 4);
     assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
@@ -312,7 +314,8 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     assert_eq!(lines(), [""; 0]);
     shared.adjust(requests, 0);
     assert!(call.as_mut().poll(&mut context).is_pending());
-    let used_up = "WARN feed: quota used up: 1 queued, further calls wait or are refused";
+    let used_up = "WARN feed: quota used up: 4 processes share the limit of requests (10 per 1s), 1 \
+        queued, further calls wait or are refused";
     assert_eq!(lines(), [used_up]);
     shared.adjust(requests, 1);
     assert!(call.as_mut().poll(&mut context).is_ready());

@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 /// An error of the constructors of [`Fleet`](crate::Fleet): an address is no URL of a Redis server.
 ///
@@ -32,33 +33,62 @@ impl Error for BadTls {}
 
 /// An error of [`Fleet::set_limit`](crate::Fleet::set_limit): the server did not take the limit.
 #[derive(Debug)]
-pub struct NotSet(pub(crate) String);
+pub struct NotSet {
+    pub(crate) upstream: String,
+    pub(crate) reason: String,
+}
 
 impl fmt::Display for NotSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the limit is not set: {}", self.0)
+        write!(f, "the limit of {} is not set: {}", self.upstream, self.reason)
     }
 }
 
 impl Error for NotSet {}
 
 /// An error of [`Fleet::join`](crate::Fleet::join).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// `Display` names the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The upstream has joined a fleet already.
-    Joined,
-    /// No tokio runtime runs on this thread.
-    NoRuntime,
+    /// The upstream of this name has joined a fleet already.
+    Joined(Arc<str>),
+    /// No tokio runtime runs on the thread on which the upstream of this name would join.
+    NoRuntime(Arc<str>),
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Joined => "the upstream has joined a fleet already: call `join` once",
-            Self::NoRuntime => "no tokio runtime: call `join` within `#[tokio::main]` or a task",
-        })
+        match self {
+            Self::Joined(name) => {
+                write!(f, "the upstream {name} has joined a fleet already: call `join` once")
+            }
+            Self::NoRuntime(name) => write!(
+                f,
+                "no tokio runtime for the upstream {name}: call `join` within `#[tokio::main]` or a task"
+            ),
+        }
     }
 }
 
 impl Error for JoinError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_upstream() {
+        let name = || Arc::from("model");
+        let joined = "the upstream model has joined a fleet already: call `join` once";
+        assert_eq!(JoinError::Joined(name()).to_string(), joined);
+        let words = JoinError::NoRuntime(name()).to_string();
+        assert!(
+            words.starts_with("no tokio runtime for the upstream model: call `join`"),
+            "{words}"
+        );
+        let not_set = NotSet { upstream: "model".to_owned(), reason: "it has no units".to_owned() };
+        assert_eq!(not_set.to_string(), "the limit of model is not set: it has no units");
+    }
+}

@@ -213,15 +213,16 @@ impl Fleet {
         dimension: Dimension,
         rate: Option<Rate>,
     ) -> Result<(), NotSet> {
+        let not_set = |reason: String| NotSet { upstream: upstream.to_owned(), reason };
         if rate.is_some_and(|rate| rate.count() == 0 || rate.burst() == 0) {
-            return Err(NotSet("it has no units".to_owned()));
+            return Err(not_set("it has no units".to_owned()));
         }
         let key = Keys::new(&self.prefix, upstream).limits();
         let request = LimitsRequest { known: &[], change: Some((dimension, rate)) };
         match timeout(SETTING, self.store.run(&key, &request)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(NotSet(error.to_string())),
-            Err(_) => Err(NotSet("the server does not answer".to_owned())),
+            Ok(Err(error)) => Err(not_set(error.to_string())),
+            Err(_) => Err(not_set("the server does not answer".to_owned())),
         }
     }
 
@@ -248,9 +249,10 @@ impl Fleet {
         U: Shareable<M>,
         M: Timer + Send + Sync + 'static,
     {
-        let runtime = Handle::try_current().map_err(|_| JoinError::NoRuntime)?;
+        let runtime =
+            Handle::try_current().map_err(|_| JoinError::NoRuntime(Arc::from(upstream.name())))?;
         if upstream.fleet().is_some() {
-            return Err(JoinError::Joined);
+            return Err(JoinError::Joined(Arc::from(upstream.name())));
         }
         let id = match &self.name {
             Some(name) => name::new_id(name),
@@ -265,7 +267,7 @@ impl Fleet {
         let _entered = runtime.enter();
         let is_done = task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
         if is_done {
-            return Err(JoinError::Joined);
+            return Err(JoinError::Joined(Arc::from(member.name())));
         }
         runtime.spawn(task);
         Ok(member)

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use tokio::sync::watch;
 
 /// A handle to an upstream that has joined a [`Fleet`](crate::Fleet). Made by
 /// [`Fleet::join`](crate::Fleet::join).
-#[derive(Clone, Debug)]
+///
+/// `Debug` prints the names and the state.
+#[derive(Clone)]
 pub struct Member {
     name: Arc<str>,
     id: Arc<str>,
@@ -161,6 +164,16 @@ impl Member {
     }
 }
 
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member")
+            .field("name", &self.name)
+            .field("id", &self.id)
+            .field("state", &self.snapshot().state)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         self.update(|snapshot| {
@@ -193,5 +206,20 @@ impl Seat {
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
         change(&mut self.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_printed_without_its_locks() {
+        let (member, seat) = Member::new("model", Arc::from("web-1-0"));
+        let words =
+            |state| format!(r#"Member {{ name: "model", id: "web-1-0", state: {state}, .. }}"#);
+        assert_eq!(format!("{member:?}"), words("Joining"));
+        drop(seat);
+        assert_eq!(format!("{member:?}"), words("Left"));
     }
 }

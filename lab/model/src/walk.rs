@@ -34,8 +34,17 @@ const KINDS: &[Event] = &[
 const COPIES: [&str; 2] = ["copy 0", "copy 1"];
 
 /// Changes of the script that a walk must find: what is broken, a part of the text, and the change.
-pub(crate) const BROKEN: [(&str, &str, &str); 8] = [
-    ("no unit of a silent member comes back", "r.granted = r.spent", "r.granted = r.granted"),
+pub(crate) const BROKEN: [(&str, &str, &str); 9] = [
+    (
+        "what a silent member may have spent comes back",
+        "r.granted - r.spent - lost",
+        "r.granted - r.spent",
+    ),
+    (
+        "a silent member that returns is charged twice",
+        "level = moved(level, held)",
+        "level = level",
+    ),
     ("a sweep comes too late", "now - swept >= ttl / 2", "now - swept > ttl / 2"),
     ("one member ends the return of all", "math.min(fleet, back + 1)", "fleet"),
     ("nothing is withheld during a return", "* (fleet - back)", "* 0"),

@@ -254,3 +254,23 @@ fn advice_without_a_breaker_does_nothing() {
     assert!(upstream.snapshot().is_none());
     upstream.try_admit().unwrap().succeeded();
 }
+
+/// The lease of a process that probes is no open time: its probe decides, and nobody knows when.
+#[test]
+fn while_another_process_probes_only_the_own_open_time_is_told() {
+    let timer = ManualTimer::new();
+    let breaker = guard(&timer, |b| b.with_consecutive(1).with_open_time(opening_for(SECOND)));
+    breaker.fail();
+    let told = || (breaker.permit().unwrap_err().retry_after(), breaker.snapshot().retry_after);
+    breaker.0.advise(pause(SECOND * 3));
+    assert_eq!(told(), (Some(SECOND * 3), Some(SECOND * 3)), "a failed probe");
+    breaker.0.advise(pause(SECOND * 3).with_prober(true));
+    assert_eq!(told(), (Some(SECOND), Some(SECOND)));
+    timer.advance(SECOND);
+    assert_eq!(told(), (None, None), "its probe decides");
+    timer.advance(SECOND);
+    breaker.0.advise(pause(SECOND).with_prober(false));
+    assert_eq!(told(), (Some(SECOND), Some(SECOND)), "it has failed");
+    timer.advance(SECOND);
+    assert!(breaker.permit().is_ok());
+}

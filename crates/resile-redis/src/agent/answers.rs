@@ -145,7 +145,9 @@ impl<M: Timer> Agent<'_, M> {
                 self.tell_votes(*is_open, count);
             }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
-                self.votes.permit(*step, &reply, now);
+                if self.votes.permit(*step, &reply, now) {
+                    self.tell_prober();
+                }
                 self.tell_pause(*step, now);
             }
             (_, Answer::Lease(_) | Answer::Learned(_) | Answer::Votes(_) | Answer::Probe(_)) => {}

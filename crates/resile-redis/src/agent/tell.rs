@@ -1,6 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use resile::breaker;
 use resile::fleet::State;
 use resile::time::Timer;
 
@@ -244,6 +245,19 @@ impl<M: Timer> Agent<'_, M> {
             tracing::info!(
                 target: "resile", upstream, by, delay_ms = millis(pause),
                 "{upstream}: fleet: breaker stays open for {pause:.1?}: the probe of {who} failed"
+            );
+        }
+    }
+
+    /// Logs that the breaker of this process waits for the probe of another one. Nobody knows how long.
+    pub(super) fn tell_prober(&self) {
+        let upstream = self.shared.upstream();
+        let is_open = upstream.snapshot().is_some_and(|it| it.state == breaker::State::Open);
+        if let Some(by) = self.votes.prober().map(name::of_id).filter(|_| is_open) {
+            let (upstream, who) = (upstream.name(), name::in_words(Some(by)));
+            tracing::debug!(
+                target: "resile", upstream, by,
+                "{upstream}: fleet: {who} probes, this breaker waits for it"
             );
         }
     }

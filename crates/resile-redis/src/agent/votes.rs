@@ -29,6 +29,8 @@ pub(super) struct Votes {
     suspicion: Suspicion,
     /// The id of the member whose probe failed, if that holds the breakers open.
     failed_by: Option<String>,
+    /// The id of another member that has the permission to probe.
+    prober: Option<String>,
     /// The end of the latest pause that operators know.
     told_until: Duration,
 }
@@ -178,8 +180,14 @@ impl Votes {
         self.failed_by.as_deref()
     }
 
-    /// Notes who may probe, and whether a probe of any member passed.
-    pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) {
+    /// Returns the id of another member that has the permission to probe, if it is known.
+    pub(super) fn prober(&self) -> Option<&str> {
+        self.prober.as_deref()
+    }
+
+    /// Notes who may probe, and whether a probe of any member passed. Returns whether another member now
+    /// has the permission.
+    pub(super) fn permit(&mut self, step: ProbeStep, reply: &ProbeReply, now: Duration) -> bool {
         if self.may_probe && !reply.held && step == ProbeStep::Look {
             self.yields_until = now + AHEAD;
         }
@@ -190,13 +198,18 @@ impl Votes {
         }
         let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
         self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
+        let is_other = self.prober != reply.prober;
+        if is_other {
+            self.prober.clone_from(&reply.prober);
+        }
+        is_other && self.prober.is_some()
     }
 
     /// Forgets the other members, because the server does not answer.
     pub(super) fn forget(&mut self) {
         (self.may_probe, self.has_passed, self.counted) = (false, false, None);
         self.suspicion = Suspicion::None;
-        self.failed_by = None;
+        (self.failed_by, self.prober) = (None, None);
         self.open.clear();
         self.others_until = Duration::ZERO;
     }
@@ -206,6 +219,7 @@ impl Votes {
         Advice::new()
             .with_suspicion(self.is_suspect())
             .without_probe_for(self.others_until.saturating_sub(now))
+            .with_prober(self.prober.is_some())
             .with_probe(std::mem::take(&mut self.has_passed))
     }
 }
@@ -215,8 +229,13 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const PERMITTED: ProbeReply =
-        ProbeReply { held: true, remaining: Duration::ZERO, passed: None, failed_by: None };
+    const PERMITTED: ProbeReply = ProbeReply {
+        held: true,
+        remaining: Duration::ZERO,
+        passed: None,
+        failed_by: None,
+        prober: None,
+    };
 
     fn breaker(state: State, trips: u32, rest: Duration) -> Snapshot {
         let breaker = resile::Upstream::new("probed").with_breaker(resile::Breaker::new());
@@ -295,6 +314,25 @@ mod tests {
             "its own probe failed"
         );
         assert_eq!(told(look, 39 * SECOND, 60 * SECOND, 90 * SECOND), None, "it waits for longer");
+    }
+
+    #[test]
+    fn another_prober_is_told_once_and_its_end_is_not_known() {
+        let mut votes = Votes::default();
+        let mut permit = |prober: Option<&str>, now| {
+            let prober = prober.map(ToOwned::to_owned);
+            let reply = ProbeReply { held: false, remaining: 2 * SECOND, prober, ..PERMITTED };
+            (votes.permit(ProbeStep::Look, &reply, now), votes.advice(now))
+        };
+        let pause = Advice::new().without_probe_for(2 * SECOND);
+        assert_eq!(permit(None, SECOND), (false, pause));
+        assert_eq!(permit(Some("web-2"), SECOND), (true, pause.with_prober(true)));
+        assert_eq!(permit(Some("web-2"), 2 * SECOND), (false, pause.with_prober(true)));
+        assert_eq!(permit(Some("web-3"), 3 * SECOND), (true, pause.with_prober(true)));
+        assert_eq!(permit(None, 4 * SECOND), (false, pause));
+        votes.prober = Some("web-2".to_owned());
+        votes.forget();
+        assert_eq!(votes.prober(), None);
     }
 
     #[test]

@@ -52,7 +52,9 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     /// The pause that the last answer asks for.
     pause: Duration,
-    /// The time of the first of the latest answers that granted less than was wanted. In safe mode the time
+    /// The units that calls waited for or were refused when the last exchange began.
+    needed: i64,
+    /// The time of the first of the latest answers that granted less than calls needed. In safe mode the time
     /// since which calls wait.
     lacks_since: Option<Duration>,
     /// The time that an exchange takes, in seconds.
@@ -78,7 +80,7 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 const RENEWAL: Duration = Duration::from_secs(1);
 /// The time of a lack that operators are told.
 const LATE: Duration = Duration::from_millis(250);
-/// The time after which the units of a silent process come back to the fleet.
+/// The time after which the lease of a silent process ends. What arrives in it counts as spent.
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// The demand that a lease covers, in seconds.
 const COVERED: f64 = 0.1;
@@ -109,6 +111,7 @@ impl Lease {
             asked_at: None,
             answered_at: None,
             pause: INTERVAL,
+            needed: 0,
             lacks_since: None,
             lag: 0.0,
             boost: 1.0,
@@ -249,6 +252,7 @@ impl Lease {
             floor: self.floor,
         };
         self.base = self.base.min(spent);
+        self.needed = signed(waiting.all).max(self.refused);
         self.refused = 0;
         (ask, surplus)
     }
@@ -282,7 +286,7 @@ impl Lease {
     }
 
     /// Returns the end of the lease that the last exchange began. The server counts from a later
-    /// moment, so it takes the units back after this time only.
+    /// moment, so it ends the lease after this time only.
     pub(crate) fn ends_at(&self) -> Duration {
         self.asked_at.unwrap_or_default() + TTL
     }
@@ -303,7 +307,7 @@ impl Lease {
         self.held = reply.granted.saturating_sub(ask.spent);
         self.room = reply.room;
         self.pause = reply.wait.unwrap_or(RENEWAL);
-        let lacks = self.held < ask.want && matches!(self.mode.state(), State::Shared);
+        let lacks = self.held < self.needed && matches!(self.mode.state(), State::Shared);
         self.lacks_since = lacks.then(|| self.lacks_since.unwrap_or(now));
         self.shared_until = None;
         let change = reply.granted.saturating_sub(self.granted);
@@ -311,9 +315,10 @@ impl Lease {
         change
     }
 
-    /// Returns whether the fleet has no units for this process, as of the last answer: those for its first
-    /// call come late, or it has got less than it wants for a while. A group of calls empties the account of
-    /// a fleet below its limit too, but only for a moment.
+    /// Returns whether the fleet has no units for calls of this process, as of the last answer: those for its
+    /// first call come late, or its calls have got less than they need for a while. A group of calls empties
+    /// the account of a fleet below its limit too, but only for a moment. The account of a fleet at its limit
+    /// is always empty, also for a process that needs less than its part and gets it.
     ///
     /// In safe mode the share has no units if calls wait for a second. The calls that have waited for the
     /// silent store are through by then if they are fewer than the share pays for. While the process is
@@ -321,7 +326,7 @@ impl Lease {
     pub(crate) fn is_short(&self, now: Duration) -> bool {
         let lasts = |time| self.lacks_since.is_some_and(|at| now.saturating_sub(at) >= time);
         match self.mode.state() {
-            State::Shared => self.pause >= LATE || lasts(LATE),
+            State::Shared => self.pause >= LATE && lasts(Duration::ZERO) || lasts(LATE),
             State::Safe => lasts(RENEWAL),
             _ => false,
         }

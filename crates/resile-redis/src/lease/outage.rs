@@ -5,9 +5,13 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use resile::quota::Rate;
+use resile::quota::{Dimension, Rate, Waiting};
+use resile::upstream::Resource;
 
 use super::world::{Calls, World};
+use super::{INTERVAL, Lease};
+use crate::scale::Scale;
+use crate::scripts::LeaseReply;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -67,6 +71,32 @@ fn shorts(per_second: f64) -> Vec<u128> {
         }
     }
     times
+}
+
+/// Returns whether a process would tell its operators that the fleet has no units. Each answer says that
+/// there are none for a second, and so many calls wait.
+fn is_short(calls: u64) -> bool {
+    let scale = Scale::of_rate(&Rate::per_second(100).with_burst(25));
+    let mut lease = Lease::new(Resource::Quota(Dimension::Requests), scale, 0);
+    let mut waiting = Waiting::default();
+    (waiting.all, waiting.first) = (calls, calls.min(1));
+    (0..8).any(|exchange| {
+        let (now, balance) = (SECOND + INTERVAL * exchange, -2); // it uses 20 a second
+        lease.observe(balance, waiting, now);
+        let (ask, _) = lease.ask(balance, waiting, 4, now);
+        assert!(exchange < 4 || ask.want > 0, "it wants a reserve");
+        let (granted, wait, stepped) = (ask.spent, Some(SECOND), Duration::ZERO);
+        let reply = LeaseReply { granted, level: 0, wait, is_new: false, stepped, room: 0 };
+        lease.answered(&ask, &reply, now);
+        lease.is_short(now)
+    })
+}
+
+/// The account of a fleet at its limit is always empty.
+#[test]
+fn an_empty_account_is_no_lack_while_no_call_waits() {
+    assert!(!is_short(0));
+    assert!(is_short(1));
 }
 
 /// Calls wait at the beginning of the outage and at its end, because no exchange brings units.

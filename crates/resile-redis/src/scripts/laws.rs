@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::model::{Account, Hold, Model};
+use super::model::{Account, Hold, Model, Record};
 use super::{HoldRequest, LeaseReply, LeaseRequest};
 
 const IDS: [&str; 3] = ["a", "b", "c"];
@@ -74,7 +74,7 @@ fn without_own(requests: Vec<(i128, LeaseRequest<'static>)>) -> Vec<(i128, Lease
 }
 
 /// Runs the requests. Calls `check` with the account before and after each one, the parts that may
-/// have arrived, and the parts that the request consumed.
+/// have arrived, and the parts that the request consumed, or that members hold that are forgotten.
 fn each_step(
     account: &mut Account,
     requests: Vec<(i128, LeaseRequest<'static>)>,
@@ -87,7 +87,12 @@ fn each_step(
         let known = before.records.get(request.id).map(|record| record.spent);
         let LeaseReply { is_new, .. } = account.step(now, &request);
         let start = known.filter(|_| !is_new).unwrap_or(request.base.into());
-        let consumed = (i128::from(request.spent) - start) * i128::from(SCALE);
+        let has_swept = account.swept == account.time.now;
+        let forgotten = |record: &&Record| has_swept && record.expiry + 30 * TTL <= account.swept;
+        let lost = TTL * i128::from(request.rate) / i128::from(SCALE);
+        let gone = before.records.values().filter(forgotten);
+        let lost: i128 = gone.map(|record| record.held().min(lost)).sum();
+        let consumed = (i128::from(request.spent) - start + lost) * i128::from(SCALE);
         check(
             &before,
             account,
@@ -183,6 +188,28 @@ proptest! {
         prop_assert_eq!(early.granted, 20 - held);
         let reply = account.step(1_001 + TTL + TTL / 2 + late, &all);
         prop_assert_eq!(reply.granted, 20 - spent);
+    }
+
+    /// A member may have spent its lease since its last report. What arrives within a ttl does not come
+    /// back, unless the member returns and has not spent it.
+    #[test]
+    fn units_that_an_expired_member_may_have_spent_stay_away(
+        held in 1_i64..100,
+        spent in 0_i64..100,
+        rate in 1_i64..4,
+    ) {
+        let spent = spent.min(held);
+        let capacity = 1 << 20;
+        let mut account = Account::default();
+        let memory = Some(100);
+        account.step(1_000, &LeaseRequest { want: held, memory, ..quiet("a", capacity, rate) });
+        let now = 1_000 + 2 * TTL;
+        let arrived = 2 * TTL * i128::from(rate);
+        let lost = i128::from(held).min(TTL * i128::from(rate) / 3);
+        account.step(now, &quiet("b", capacity, rate));
+        prop_assert_eq!(account.level, (100 - lost) * 3 + arrived);
+        prop_assert_eq!(account.step(now, &LeaseRequest { spent, ..quiet("a", capacity, rate) }).granted, spent);
+        prop_assert_eq!(account.level, i128::from(100 - spent) * 3 + arrived);
     }
 
     #[test]

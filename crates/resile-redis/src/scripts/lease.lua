@@ -175,10 +175,12 @@ local function append(name, r)
     queue[n + 4], queue[n + 5], queue[n + 6] = r.tag, r.step, r.till
 end
 
--- Units of members that are gone come back. The record stays for a while: a member that returns is
--- then charged from the right sum. Tags become small again.
-if now - swept >= ttl / 2 then
+-- A member that is gone may have spent its lease after its last report. So what arrives within a ttl counts
+-- as spent, and only the rest comes back. The record stays for a while: a member that returns is then
+-- charged from the right sum, and gets back what it has not spent. Tags become small again.
+if not leaves and now - swept >= ttl / 2 then
     swept = now
+    local lost = units(math.min(MOST, ttl * rate))
     local lowest, records = top, {}
     local all = redis.call('HGETALL', key)
     for i = 1, #all, 2 do
@@ -193,27 +195,26 @@ if now - swept >= ttl / 2 then
     end
     top = top - lowest
     for field, r in pairs(records) do
+        local back = r.expiry <= now and r.granted - r.spent - lost or 0
+        if back > 0 then
+            level = moved(level, back)
+            r.granted = r.granted - back
+        end
         if r.expiry + REMEMBERED * ttl <= now then
-            level = moved(level, r.granted - r.spent)
             redis.call('HDEL', key, field)
             records[field] = nil
-        else
-            local is_gone = r.expiry <= now and r.granted > r.spent
-            if is_gone then
-                level = moved(level, r.granted - r.spent)
-                r.granted = r.spent
-            end
-            if is_gone or lowest > 0 then
-                r.tag = math.max(0, r.tag - lowest)
-                store_record(field, r)
-            end
+        elseif back > 0 or lowest > 0 then
+            r.tag = math.max(0, r.tag - lowest)
+            store_record(field, r)
         end
     end
     record = records[mine]
     queue, is_new_queue = {}, true
     all_held = 0
     for field, r in pairs(records) do
-        all_held = math.min(MOST, all_held + (r.granted - r.spent))
+        if r.expiry > now then
+            all_held = math.min(MOST, all_held + (r.granted - r.spent))
+        end
         if r.lack > 0 then
             append(string.sub(field, 3), r)
         end
@@ -244,6 +245,13 @@ if spent > granted then -- the member spent more than its lease, so the account 
 end
 local held = granted - spent
 local mine_before = record and record.granted - record.spent or 0
+if record and record.expiry <= swept then -- a sweep has counted the lease as spent
+    mine_before = 0
+    if rate > 0 then
+        level = moved(level, held)
+        held = 0
+    end
+end
 if rate == 0 then -- deposits above what all may have are lost
     local others = math.max(0, all_held - mine_before)
     held = math.min(held, math.max(floor, mine_before, units(calm) - others))

@@ -16,7 +16,7 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) rate: i64,
     /// The parts in a unit, at least 1.
     pub(crate) scale: i64,
-    /// The time after which the units of a silent member come back. 0 leaves the account.
+    /// The time after which the lease of a silent member ends. 0 leaves the account.
     pub(crate) ttl: Duration,
     /// The sum that counts as granted if the server does not know the member. The safe value is the
     /// lowest `spent` that the member sent since its last reply, or got a reply for.

@@ -95,6 +95,7 @@ async fn each_script_runs_on_the_time_of_the_server() {
     for step in [ProbeStep::Acquire, ProbeStep::Release] {
         let reply = run(&mut connection, "probe", &probe("b", step)).await.unwrap();
         assert!(!reply.held && reply.remaining <= 10 * SECOND, "{reply:?}");
+        assert_eq!(reply.prober.as_deref(), Some("a"));
         assert!(reply.remaining > Duration::ZERO, "{reply:?}");
     }
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Release)).await.unwrap();
@@ -109,7 +110,13 @@ async fn each_script_runs_on_the_time_of_the_server() {
 
 /// Nobody holds the lease, and all may probe.
 const fn free() -> ProbeReply {
-    ProbeReply { held: false, remaining: Duration::ZERO, passed: None, failed_by: None }
+    ProbeReply {
+        held: false,
+        remaining: Duration::ZERO,
+        passed: None,
+        failed_by: None,
+        prober: None,
+    }
 }
 
 #[tokio::test]
@@ -302,7 +309,7 @@ proptest! {
         checks_all::<VoteRequest<'_>>(&reply, |n, texts| {
             n.len() == 2 && n[1] >= 0 && n[0] >= n[1] && i64::try_from(texts) == Ok(n[1].min(8))
         });
-        checks::<ProbeRequest<'_>>(&reply, 1, |n| {
+        checks::<ProbeRequest<'_>>(&reply, 2, |n| {
             n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
         });
     }

@@ -17,7 +17,6 @@ mod rivals;
 
 pub(crate) use account::Account;
 pub(crate) use learned::Lessons;
-#[cfg(model)]
 pub(crate) use rivals::Record;
 
 /// The stored fields, members or texts by their names.
@@ -280,13 +279,15 @@ impl Model<ProbeRequest<'_>> for Probe {
             }
         }
         let held = next.holder.as_deref() == Some(request.id);
-        let others = next.holder.as_ref().filter(|_| !held).map_or(0, |_| next.expiry - now);
+        let prober = next.holder.clone().filter(|_| !held);
+        let others = prober.as_ref().map_or(0, |_| next.expiry - now);
         let rest = ceil((next.closed - now).max(others).max(0), 1_000);
         let passed = next.passed.map(|at| (now - at) / 1_000);
         let failed_by = next.failed_by.clone();
         self.0 = (is_known || is_told).then_some(next);
         let millis = |millis: i128| Duration::from_millis(millis.try_into().unwrap());
-        ProbeReply { held, remaining: millis(rest), passed: passed.map(millis), failed_by }
+        let passed = passed.map(millis);
+        ProbeReply { held, remaining: millis(rest), passed, failed_by, prober }
     }
 
     fn stored(&self) -> Stored {

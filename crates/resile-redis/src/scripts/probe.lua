@@ -7,7 +7,8 @@
 -- ARGV: id, ttl (ms), op: 0 releases, 1 acquires or renews, 2 only looks, 3 says that a probe
 -- failed and that nobody may probe for the ttl, 4 says that a probe passed. Then all may probe.
 -- Reply: 1 if `id` holds the lease, the time for which it must not probe (ms), the time since a
--- probe passed (ms, -1 for none), and the id of the member whose probe failed, until `closed`.
+-- probe passed (ms, -1 for none), the id of the member whose probe failed, until `closed`, and that of
+-- another member that holds the lease.
 --
 -- The lease can be acquired a second before the probe. A member without calls does not renew it.
 -- The ttl is at most 2^51 us and `now` is at most 2^52, so each sum is at most 2^53 and exact.
@@ -63,9 +64,9 @@ if is_known then
     redis.call('SET', key, table.concat(numbers, ' ') .. line, 'PX', life)
 end
 local held = holder == id
-local rest = closed - now
-if holder ~= '' and not held then
+local rest, other = closed - now, not held and holder or ''
+if other ~= '' then
     rest = math.max(rest, expiry - now)
 end
 local ago = passed < 0 and -1 or math.floor((now - passed) / 1000)
-return { held and 1 or 0, math.ceil(math.max(0, rest) / 1000), ago, by }
+return { held and 1 or 0, math.ceil(math.max(0, rest) / 1000), ago, by, other }

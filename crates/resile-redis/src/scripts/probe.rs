@@ -42,6 +42,8 @@ pub(crate) struct ProbeReply {
     pub(crate) passed: Option<Duration>,
     /// The member whose probe failed, while nobody may probe because of that.
     pub(crate) failed_by: Option<String>,
+    /// Another member that holds the lease. It probes, or it does so when nobody has to wait any more.
+    pub(crate) prober: Option<String>,
 }
 
 impl Request for ProbeRequest<'_> {
@@ -68,11 +70,12 @@ impl Request for ProbeRequest<'_> {
     fn parse(reply: &Value) -> Result<ProbeReply, ScriptError> {
         let parsed = || {
             let ([held, remaining, passed], texts) = integers_and_texts(reply)?;
-            let [failed_by] = <[String; 1]>::try_from(texts).ok()?;
+            let [failed_by, prober] =
+                <[String; 2]>::try_from(texts).ok()?.map(|id| Some(id).filter(|id| !id.is_empty()));
             let millis = |millis: i64| Some(Duration::from_millis(millis.try_into().ok()?));
             let passed = if passed == -1 { None } else { Some(millis(passed)?) };
-            let failed_by = Some(failed_by).filter(|by| !by.is_empty());
-            Some(ProbeReply { held: flag(held)?, remaining: millis(remaining)?, passed, failed_by })
+            let (held, remaining) = (flag(held)?, millis(remaining)?);
+            Some(ProbeReply { held, remaining, passed, failed_by, prober })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }

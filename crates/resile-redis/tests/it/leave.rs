@@ -35,7 +35,8 @@ async fn a_member_that_leaves_gives_its_units_back() {
     let (first, second) = (Mate::join(&fleet, scarce()), Mate::join(&fleet, scarce()));
     all_share(&[first.clone(), second.clone()]).await;
     assert_eq!(take(&first, 5).await, 5);
-    assert_eq!(fleet.join(std::sync::Arc::clone(&first.upstream)).unwrap_err(), JoinError::Joined);
+    let again = fleet.join(std::sync::Arc::clone(&first.upstream));
+    assert_eq!(again.unwrap_err(), JoinError::Joined("scarce".into()));
 
     first.member.leave().await;
     assert_eq!(first.upstream.fleet(), None);

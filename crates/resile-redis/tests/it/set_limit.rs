@@ -50,7 +50,7 @@ async fn all_members_take_a_limit_that_is_set_while_they_run() {
     assert!((0.9..1.1).contains(&(calls / f64::from(OWN))), "{calls}");
 
     let none = set(Some(Rate::per_second(0))).await.unwrap_err();
-    assert_eq!(none.to_string(), "the limit is not set: it has no units");
+    assert_eq!(none.to_string(), "the limit of shared is not set: it has no units");
     let nowhere = Fleet::new("redis://127.0.0.1:1").unwrap();
     let rate = Some(Rate::per_second(1));
     assert!(nowhere.set_limit("shared", Dimension::Requests, rate).await.is_err());

@@ -117,6 +117,33 @@ async fn one_member_probes_for_the_fleet() {
     assert!(probes <= 3, "{probes} probes");
 }
 
+/// Nobody knows how long a probe of another member takes, so the others tell no time.
+#[tokio::test]
+async fn a_member_that_waits_for_the_probe_of_another_one_says_so() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::DEBUG);
+    let join = |name, seconds| {
+        let fleet = Fleet::new(&server.url()).unwrap().with_votes(true).with_member_name(name);
+        let open = Backoff::fixed(Duration::from_secs(seconds)).with_jitter(resile::Jitter::None);
+        let breaker = Breaker::new().with_consecutive(2).with_open_time(open);
+        Mate::join(&fleet, Upstream::new("voted").with_breaker(breaker))
+    };
+    let crew = [join("web-1", 4), join("web-2", 2)];
+    all_share(&crew).await;
+    for mate in &crew {
+        fail(mate, 2);
+        assert_eq!(state(mate), State::Open);
+    }
+    sleep(Duration::from_millis(2_500)).await;
+    let probe = crew[1].upstream.try_admit().unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let waiting = crew[0].upstream.snapshot().unwrap();
+    assert_eq!((waiting.state, waiting.retry_after), (State::Open, None));
+    let told = lines.with("voted: fleet: member web-2 probes, this breaker waits for it");
+    assert_eq!(told.len(), 1, "{:?}", lines.with(""));
+    probe.settle(&Verdict::transient());
+}
+
 /// One member has a short open time, and the others have a long one. Its probe lets all probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_probe_that_passes_lets_all_probe() {

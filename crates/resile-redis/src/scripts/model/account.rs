@@ -50,7 +50,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Returns the units that all members hold.
+    /// Returns the units that all members hold, with those of members that may return.
     pub(crate) fn held(&self) -> i128 {
         self.records.values().map(|record| record.held()).sum()
     }
@@ -139,20 +139,22 @@ impl Account {
         returning.withheld(now, i128::from(request.rate).clamp(0, MOST_PARTS))
     }
 
-    fn sweep(&mut self, now: i128, ttl: i128, capacity: i128) {
-        if 2 * (now - self.swept) < ttl {
+    /// Ends the leases of the members that are gone. What arrives within a ttl counts as spent.
+    fn sweep(&mut self, now: i128, ttl: i128, capacity: i128, rate: i128) {
+        if ttl == 0 || 2 * (now - self.swept) < ttl {
             return;
         }
         self.swept = now;
+        let lost = (ttl * rate).min(1 << 53).div_euclid(self.scale);
         let waiting = self.records.values().filter(|record| record.waits(now));
         let lowest = waiting.map(|record| record.tag).chain([self.top]).min().unwrap();
         self.top -= lowest;
         let gone = self.records.values_mut().filter(|record| record.expiry <= now);
         let back: i128 = gone
             .map(|record| {
-                let held = record.held();
-                record.granted = record.spent;
-                held
+                let back = (record.held() - lost).max(0);
+                record.granted -= back;
+                back
             })
             .sum();
         self.level = (self.level + back * self.scale).min(capacity);
@@ -160,7 +162,27 @@ impl Account {
         for record in self.records.values_mut() {
             record.tag = (record.tag - lowest).max(0);
         }
-        self.held = self.held().min(MOST_HELD);
+        let held = self.records.values().filter(|record| record.expiry > now);
+        self.held = held.map(|record| record.held()).sum::<i128>().min(MOST_HELD);
+    }
+
+    /// Returns the units that the sum of all has for a member, and those that it holds. After a sweep has
+    /// ended its lease the account has what it did not spend.
+    fn hold(
+        &mut self,
+        held: i128,
+        record: Option<Record>,
+        rate: i128,
+        capacity: i128,
+    ) -> (i128, i128) {
+        match record {
+            Some(record) if record.expiry > self.swept => (record.held(), held),
+            Some(_) if rate > 0 => {
+                self.level = (self.level + held * self.scale).min(capacity);
+                (0, 0)
+            }
+            _ => (0, held),
+        }
     }
 
     /// Returns the time for which the account is kept without a request, in milliseconds.
@@ -189,7 +211,7 @@ impl Model<LeaseRequest<'_>> for Account {
 
         let saved = self.refill(before, capacity, request);
         let withheld = self.take_back(saved, request);
-        self.sweep(now, ttl, capacity);
+        self.sweep(now, ttl, capacity, rate);
         self.calm(request, capacity);
 
         let scale = self.scale;
@@ -200,9 +222,8 @@ impl Model<LeaseRequest<'_>> for Account {
         let own = i128::from(request.own).clamp(0, MOST_UNITS).min(debt);
         self.level = (self.level - (debt - own) * scale).max(-capacity);
         self.level = (self.level - own * scale).max(self.level.min(0));
-        let mut held = (granted - spent).max(0);
+        let (before, mut held) = self.hold((granted - spent).max(0), record, rate, capacity);
         if rate == 0 {
-            let before = record.map_or(0, Record::held);
             held = self.deposited(held, before, request, capacity);
             let all = (self.held - before).clamp(0, MOST_HELD - held) + held;
             let all_before = mem::replace(&mut self.held, all);
@@ -240,7 +261,7 @@ impl Model<LeaseRequest<'_>> for Account {
         let turns = if change > 0 { ceil(change, turn) } else { -ceil(-change, turn) };
         tag = (tag + turns * step).clamp(0, MOST_PARTS);
         self.top = self.top.max(tag);
-        self.held = (self.held - record.map_or(0, Record::held)).clamp(0, MOST_HELD - held) + held;
+        self.held = (self.held - before).clamp(0, MOST_HELD - held) + held;
         self.calm(request, capacity);
 
         let goal = if least == 0 { want } else { need };
