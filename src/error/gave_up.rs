@@ -249,6 +249,7 @@ impl<E> GaveUp<E> {
     /// | failed with a verdict that forbids a repetition, and the upstream is healthy: a 404, a row that exists. The error says what happened | no |
     /// | the same, and the health is unknown: the classifier calls the error final | no |
     /// | may be sent again: the request was not executed, or a repetition does no harm | no |
+    /// | failed, and the classifier says that it had [no effect](Verdict::is_without_effect) | no |
     /// | may be sent again, but the caller [cannot make it again](Verdict::not_repeatable) | no |
     /// | failed or cut, and the request is [idempotent](Verdict::idempotent): a read that the server does not want again | no |
     /// | none was started | no |

@@ -392,7 +392,7 @@ impl Verdict {
     pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
         let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
         let is_allowed = self.is_again() || self.is_not_repeatable();
-        let is_safe = is_allowed || self.is_not_sent() || self.is_idempotent();
+        let is_safe = is_allowed || self.is_without_effect() || self.is_idempotent();
         !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
     }
 

@@ -100,6 +100,7 @@ fn ends() -> impl Strategy<Value = End> {
         Some(Verdict::transient().not_sent()),
         Some(Verdict::fatal()),
         Some(Verdict::fatal().not_sent()),
+        Some(Verdict::transient().not_again().without_effect()),
         Some(Verdict::transient().idempotent().without_effect()),
         Some(Verdict::fatal().with_health(Health::Healthy).without_effect()),
     ];
