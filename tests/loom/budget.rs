@@ -103,7 +103,10 @@ fn a_deposit_that_waits_is_neither_lost_nor_doubled() {
         });
         shared.set_usable(Resource::Budget, 2 * TOKEN);
         let taken = thread.join().unwrap();
-        assert_eq!(shared.balance(Resource::Budget), Some(2_000_000 - 1_000_000 * i64::from(taken)));
+        assert_eq!(
+            shared.balance(Resource::Budget),
+            Some(2_000_000 - 1_000_000 * i64::from(taken))
+        );
         shared.set_usable(Resource::Budget, 3 * TOKEN);
         assert_eq!(tokens(&host), 2 - taken);
     });
