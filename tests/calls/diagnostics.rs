@@ -32,7 +32,7 @@ async fn number() -> u32 { 1 }
 const INTO_BOXED: &str = "call `.map_err(GaveUp::into_boxed)`";
 const WORDS: &str = "implement `Error` for it, or call `.on(upstream.display())`";
 const TARGET: &str = "a target is `&Upstream`, `Arc<Upstream>`";
-const TOKEN: &str = "pass `Never`, a `CancellationToken` or a `&CancellationToken`";
+const TOKEN: &str = "pass `Never`, a `CancellationToken`, a `&CancellationToken` or `Drain` of one";
 
 /// The signature and the body of a function with a mistake, the words that name the remedy, and the
 /// number of reports. The compiler checks a bound where a call is made, and again where it is
