@@ -258,7 +258,7 @@ impl Budget {
     pub(super) fn bring(&self, amount: u64, most: u64) {
         let usable = self.usable.load(Ordering::Relaxed);
         let rest = put(&self.left, amount, most.min(usable));
-        if rest > 0 && usable < most {
+        if usable < most {
             put(&self.earned, rest, most.saturating_sub(self.left.load(Ordering::Relaxed)));
         }
     }

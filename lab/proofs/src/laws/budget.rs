@@ -19,9 +19,11 @@ pub(super) fn laws() -> Vec<Law> {
         ),
         law(
             "budget: give",
-            "a deposit adds exactly its amount up to the ceiling, a refund up to the capacity",
+            "a deposit adds exactly its amount up to the ceiling, a refund up to the capacity; what is above \
+             the usable number waits",
             &[
-                "Budget::put",
+                "put",
+                "Budget::bring",
                 "Budget::earn",
                 "Budget::deposit",
                 "Budget::deposit_for",
@@ -37,7 +39,7 @@ pub(super) fn laws() -> Vec<Law> {
         ),
         law(
             "budget: conserved",
-            "a retry that is not made leaves the budget as before",
+            "a retry that is not made leaves the budget as before, with what waits",
             &[],
             conserved,
         ),
@@ -48,6 +50,10 @@ struct Any {
     budget: Value,
     left: Value,
     before: Term,
+    /// What waits for the store.
+    earned: Value,
+    waits: Term,
+    usable: Term,
     capacity: Term,
     ceiling: Term,
     prices: [Term; 3],
@@ -61,6 +67,10 @@ impl Any {
         let capacity = it.unknown("capacity", Kind::U64);
         let ceiling = it.unknown("ceiling", Kind::U64).term();
         let low = it.unknown("low", Kind::U64).term();
+        let (waits, usable) =
+            (it.unknown("earned", Kind::U64).term(), it.unknown("usable", Kind::U64).term());
+        it.assume(waits.clone().plus(before.clone()).le(capacity.term()));
+        it.assume(usable.clone().le(capacity.term()));
         it.assume(before.clone().le(capacity.term()));
         it.assume(ceiling.clone().le(capacity.term()));
         let prices = ["failed", "throttled", "deposit"].map(|name| it.unknown(name, Kind::U64));
@@ -75,13 +85,15 @@ impl Any {
             ("counts_failures", Value::Truth(counts_failures.clone())),
             ("refunds", Value::Truth(refunds.clone())),
         ];
-        let left = Value::atomic(before.clone());
+        let (left, earned) = (Value::atomic(before.clone()), Value::atomic(waits.clone()));
         let budget = Value::record(
             "Budget",
             [
                 ("left", left.clone()),
                 ("capacity", capacity.clone()),
                 ("ceiling", Value::atomic(ceiling.clone())),
+                ("usable", Value::atomic(usable.clone())),
+                ("earned", earned.clone()),
                 ("low", Value::atomic(low)),
                 ("prices", Value::record("Prices", fields)),
                 ("signal", Value::record("Signal", [])),
@@ -89,11 +101,28 @@ impl Any {
         );
         let prices = prices.map(|price| price.term());
         let capacity = capacity.term();
-        Self { budget, left, before, capacity, ceiling, prices, counts_failures, refunds }
+        Self {
+            budget,
+            left,
+            before,
+            earned,
+            waits,
+            usable,
+            capacity,
+            ceiling,
+            prices,
+            counts_failures,
+            refunds,
+        }
     }
 
     fn after(&self) -> Term {
         self.left.term()
+    }
+
+    /// Returns what waits for the store afterwards.
+    fn waits_after(&self) -> Term {
+        self.earned.term()
     }
 
     /// Returns a cause and the cost of a retry with it.
@@ -144,6 +173,7 @@ fn take(prover: &mut Prover<'_>) {
                 paid.clone().implies(after.clone().is(before.clone().minus(cost))),
             ),
             ("a refused retry takes nothing", paid.or(after.clone().is(before))),
+            ("what waits pays for nothing", any.waits_after().is(any.waits.clone())),
             (
                 "the budget stays within its capacity",
                 Term::Int(0).le(after.clone()).and(after.le(any.capacity)),
@@ -170,9 +200,19 @@ fn give(prover: &mut Prover<'_>) {
             (cost, any.capacity.clone())
         };
         let (before, after) = (any.before.clone(), any.after());
-        let filled = before.clone().plus(amount).min(most.clone()).max(before.clone());
+        let limit = most.clone().min(any.usable.clone());
+        let filled = before.clone().plus(amount.clone()).min(limit).max(before.clone());
+        let rest = amount.minus(after.clone().minus(before.clone()));
+        let room = most.clone().minus(after.clone()).max(Term::Int(0));
+        let (waits, waits_after) = (any.waits.clone(), any.waits_after());
+        let waiting = waits.clone().plus(rest).min(room).max(waits.clone());
+        let waiting = any.usable.clone().lt(most).choose(waiting, waits);
         vec![
-            ("exactly the amount is added, up to the most", after.clone().is(filled)),
+            (
+                "exactly the amount is added, up to the most that is usable",
+                after.clone().is(filled),
+            ),
+            ("the rest waits, up to the most in all", waits_after.is(waiting)),
             ("the budget never loses by it", before.le(after.clone())),
             ("the budget stays within its capacity", after.le(any.capacity)),
         ]
@@ -202,6 +242,11 @@ fn conserved(prover: &mut Prover<'_>) {
             return Vec::new();
         }
         it.call("Budget::refund_for", &[any.budget.clone(), cause]);
-        vec![("the budget is as before", any.after().is(any.before))]
+        let (before, after) = (any.before.clone(), any.after());
+        let both = after.clone().plus(any.waits_after());
+        vec![
+            ("nothing is lost", both.is(before.clone().plus(any.waits.clone()))),
+            ("the usable part is as before", any.usable.lt(before.clone()).or(after.is(before))),
+        ]
     });
 }

@@ -184,6 +184,8 @@ proptest! {
             ("left", left.clone()),
             ("capacity", number(capacity)),
             ("ceiling", Value::atomic(Term::Int(capacity.into()))),
+            ("usable", Value::atomic(Term::Int(capacity.into()))),
+            ("earned", Value::atomic(Term::Int(0))),
             ("low", Value::atomic(Term::Int(0))),
             ("prices", Value::record("Prices", prices)),
             ("signal", Value::record("Signal", [])),
