@@ -135,7 +135,12 @@ impl Core {
         // Most calls to an open breaker are refused here, without the lock.
         let refuses_until = self.refuses_until.load(Ordering::Relaxed);
         if now < refuses_until {
-            Err(Open::new(left(self.known_until.load(Ordering::Relaxed), now)))
+            let known_until = match self.known_until.load(Ordering::Relaxed) {
+                // A transition at this moment has written one of both numbers only.
+                0 => refuses_until,
+                known => known,
+            };
+            Err(Open::new(left(known_until, now)))
         } else {
             self.ask_machine(now, owner)
         }

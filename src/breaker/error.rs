@@ -3,7 +3,8 @@ use std::time::Duration;
 /// A refusal by a breaker, before the call was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
-    /// In nanoseconds, or `UNKNOWN` while half-open, probed by another process or isolated. One word keeps the result of an admission small.
+    /// In nanoseconds, or `UNKNOWN` while half-open, probed by another process or isolated. One word keeps
+    /// the result of an admission small.
     retry_after: u64,
 }
 
