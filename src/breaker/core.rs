@@ -79,11 +79,6 @@ impl Outcome {
     pub(crate) const HEALTHY: Self = Self { health: Health::Healthy, hint: None };
 }
 
-/// Returns the time from `now` to an end, if it is still to come.
-fn left(end: u64, now: u64) -> Option<u64> {
-    end.checked_sub(now).filter(|left| *left > 0)
-}
-
 impl Core {
     pub(super) const fn new() -> Self {
         Self {
@@ -140,7 +135,7 @@ impl Core {
                 0 => refuses_until,
                 known => known,
             };
-            Err(Open::new(left(known_until, now)))
+            Err(Open::until(known_until, now))
         } else {
             self.ask_machine(now, owner)
         }
@@ -177,7 +172,7 @@ impl Core {
         drop(guarded);
         (refuses_for > nanos(delay)).then(|| {
             self.note_refusal();
-            Open::new(left(known_until, now))
+            Open::until(known_until, now)
         })
     }
 
@@ -222,7 +217,7 @@ impl Core {
         let machine = &guarded.machine;
         let (state, reason, trips, generation) =
             (machine.state(), machine.reason(), machine.trips(), machine.generation());
-        let (rest, probes) = (left(machine.known_until(), now), machine.probes(now));
+        let (refusal, probes) = (Open::until(machine.known_until(), now), machine.probes(now));
         drop(guarded);
         let settings = &self.settings;
         let counts = if settings.counts_in_window() {
@@ -240,7 +235,7 @@ impl Core {
             failures: counts.failed,
             slow: counts.slow,
             probes,
-            retry_after: rest.map(Duration::from_nanos),
+            retry_after: refusal.retry_after(),
         }
     }
 

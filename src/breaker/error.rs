@@ -11,11 +11,16 @@ pub(crate) struct Open {
 const UNKNOWN: u64 = u64::MAX;
 
 impl Open {
-    pub(super) const fn new(retry_after: Option<u64>) -> Self {
-        let retry_after = match retry_after {
-            Some(nanos) if nanos < UNKNOWN => nanos,
-            Some(_) => UNKNOWN - 1,
-            None => UNKNOWN,
+    /// A refusal whose end nobody knows.
+    pub(super) const UNKNOWN: Self = Self { retry_after: UNKNOWN };
+
+    /// Creates the refusal at `now` of a breaker that refuses until `end`. The end is not known if it is not
+    /// still to come.
+    pub(super) const fn until(end: u64, now: u64) -> Self {
+        let retry_after = match end.saturating_sub(now) {
+            0 => UNKNOWN,
+            UNKNOWN => UNKNOWN - 1,
+            left => left,
         };
         Self { retry_after }
     }

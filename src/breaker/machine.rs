@@ -166,7 +166,7 @@ impl Machine {
         settings: &Settings,
     ) -> (Result<Option<Probe>, Open>, Option<Transition>) {
         if self.isolations > 0 {
-            return (Err(Open::new(None)), None);
+            return (Err(Open::UNKNOWN), None);
         }
         let mut event = None;
         match self.phase {
@@ -174,8 +174,7 @@ impl Machine {
             Phase::Open { until } => {
                 let until = self.open_until(until);
                 if now < until {
-                    let known = self.known_until().checked_sub(now).filter(|left| *left > 0);
-                    return (Err(Open::new(known)), None);
+                    return (Err(Open::until(self.known_until(), now)), None);
                 }
                 self.generation = self.generation.wrapping_add(1);
                 self.phase = Phase::HalfOpen { passed: 0, failed: 0 };
@@ -200,7 +199,7 @@ impl Machine {
             return (Ok(Some(probe)), event);
         }
         // The probes decide, as soon as they end. Their leases are the longest time that this can take.
-        (Err(Open::new(None)), event)
+        (Err(Open::UNKNOWN), event)
     }
 
     /// Frees the place of an ended probe, unless another probe has the place now. Returns false for
