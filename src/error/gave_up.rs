@@ -20,8 +20,8 @@ use crate::verdict::{Cut, Verdict};
 /// # In one line
 ///
 /// On an upstream, with a name or after [`into_boxed`](Self::into_boxed) the alternate form (`{:#}`) adds
-/// the last error with its sources in one line, for a log of your own. Do not walk the sources as well, because each of them would come
-/// twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
+/// the last error with its sources in one line, for a log of your own. Do not walk the sources as well,
+/// because each of them would come twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
 /// error once, since these print each level by `{}`. An error that passes its formatter on, as
 /// `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
 ///
@@ -176,9 +176,8 @@ impl<E> GaveUp<E> {
     ///
     /// A call that was refused before its first attempt did not reach the upstream, so a breaker of
     /// the outer call does not count it. The verdict on a call
-    /// [without effect](Self::is_without_effect) says so too.
-    /// An attempt of a [`Run`](crate::Run) that the caller
-    /// dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
+    /// [without effect](Self::is_without_effect) says so too. An attempt of a [`Run`](crate::Run) that the
+    /// caller dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
     /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
     /// for is a [floor](Verdict::at_least). Observers of this call get the classifier's verdict.
@@ -452,53 +451,35 @@ impl<E> GaveUp<GaveUp<E>> {
         }
         let is_asked_again = facts.reason == StopReason::Alternatives;
         let Facts { kind, attempts, elapsed, upstream, may_have_effect, .. } = facts;
-        let Facts { upstream: name, alternative: last, .. } = inner.facts;
+        let mut last = inner.facts;
+        let (name, below) = (last.upstream.take(), last.alternative.take());
         let (upstream, alternative) = match kind {
-            CallKind::Fallback => (upstream, name.or(last)),
-            _ => (upstream.or(name), last),
+            CallKind::Fallback => (upstream, name.or(below)),
+            _ => (upstream.or(name), below),
         };
         let facts = if by_inner {
-            let inner = Facts {
-                kind,
-                attempts,
-                elapsed,
-                may_have_effect,
-                upstream,
-                alternative,
-                ..inner.facts
-            };
-            if is_asked_again { inner.again_after(again_after) } else { inner }
+            let last =
+                Facts { kind, attempts, elapsed, may_have_effect, upstream, alternative, ..last };
+            if is_asked_again { last.again_after(again_after) } else { last }
         } else {
-            let Facts {
-                hint,
-                cut,
-                allotted,
-                place,
-                dropped,
-                is_unsent,
-                is_dropped_unsent,
-                is_partial,
-                error_of,
-                ..
-            } = inner.facts;
             let (dropped, is_dropped_unsent) = match facts.dropped {
-                None => (dropped, is_dropped_unsent),
+                None => (last.dropped, last.is_dropped_unsent),
                 own => (own, facts.is_dropped_unsent),
             };
-            let verdict =
-                if is_partial { facts.verdict.map(Verdict::not_again) } else { facts.verdict };
-            let is_partial = is_partial || facts.is_partial;
+            let not_again = |verdict: Verdict| {
+                if last.is_partial { verdict.not_again() } else { verdict }
+            };
             Facts {
-                hint,
-                verdict,
-                cut,
-                allotted,
-                place,
+                hint: last.hint,
+                verdict: facts.verdict.map(not_again),
+                cut: last.cut,
+                allotted: last.allotted,
+                place: last.place,
                 dropped,
-                is_unsent,
+                is_unsent: last.is_unsent,
                 is_dropped_unsent,
-                is_partial,
-                error_of,
+                is_partial: last.is_partial || facts.is_partial,
+                error_of: last.error_of,
                 upstream,
                 alternative,
                 ..facts
