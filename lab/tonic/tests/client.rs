@@ -1,15 +1,14 @@
 //! The program of the README of `resile-tower` against a real server.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 use weather::weather_server::{Weather, WeatherServer};
 use weather::{City, Report};
 
 mod line;
+mod page;
 
 mod weather {
     tonic::include_proto!("weather");
@@ -50,20 +49,9 @@ fn the_readme_shows_the_program() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_prints_what_the_readme_shows() {
-    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}", incoming.local_addr().unwrap());
     let server = Server::builder().add_service(WeatherServer::new(Restarting));
-    tokio::spawn(server.serve_with_incoming(incoming));
-    let run = || {
-        let program = env!("CARGO_BIN_EXE_tonic_client");
-        Command::new(program).arg(url).env("NO_COLOR", "1").output()
-    };
-    let output = tokio::task::block_in_place(run).unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let program = env!("CARGO_BIN_EXE_tonic_client");
+    let [printed, shown] = page::lines(program, server, README, "WARN resile");
     assert_eq!((READS.load(SeqCst), ORDERS.load(SeqCst)), (2, 1));
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let printed: Vec<_> = printed.lines().map(line::line).collect();
-    let shown = README.split("```text\n").find(|block| block.starts_with("WARN resile")).unwrap();
-    let shown: Vec<_> = shown.split("```").next().unwrap().lines().map(line::line).collect();
     assert_eq!(printed, shown);
 }
