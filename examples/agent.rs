@@ -107,8 +107,8 @@ impl Agent {
         let policy = policy.with_classifier(may_elsewhere);
         let one = |model: Alternative<'a, Upstream>| {
             // A model that hangs leaves time for the others.
-            let share = model.share().unwrap_or(TURN_LIMIT);
-            let (model, policy) = (model.value(), MODEL_POLICY.with_total_timeout(share));
+            let policy = MODEL_POLICY.with_total_timeout(model.share());
+            let model = model.value();
             retry(move |_| self.ask(model.name(), messages), policy, &self.token).on(model)
         };
         let turn = fallback(&self.models, one, policy, &self.token).on("agent").await;

@@ -117,12 +117,19 @@ pub trait ResilienceExt: Future + Sized {
     ///
     /// A limit or a token that cuts an attempt leaves open whether the request was executed, so a
     /// request that is not idempotent ends [in doubt](crate::GaveUp::is_in_doubt). But an attempt often
-    /// waits before it sends: for a connection of a pool, for a token, or within a transaction that is
-    /// rolled back unless its `COMMIT` is sent. If the attempt is cut in this future, the request may be
-    /// sent again, is not in doubt, and tells nothing of the [health](crate::Health) of the upstream.
-    /// The classifier is not asked about it.
+    /// waits before it sends: for a connection of a pool or for a token. If the attempt is cut in this
+    /// future, the request may be sent again, is not in doubt, and tells nothing of the
+    /// [health](crate::Health) of the upstream. The classifier is not asked about it.
+    ///
+    /// The request of a database transaction is its `COMMIT`, because the database keeps nothing before
+    /// it. So the statements before `COMMIT` may be in this future. For `sqlx` the function `sqlx::commit`
+    /// of `resile-clients` puts them there.
     ///
     /// An error that the future returns is classified as any other error.
+    ///
+    /// A program that keeps the future after its end, as by [`pin!`](std::pin::pin), states that it sends the
+    /// request meanwhile. If the attempt is cut then, its words say so: "did not finish within 2s, its request
+    /// was sent".
     ///
     /// # Cancel safety
     ///

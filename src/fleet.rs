@@ -25,8 +25,7 @@ pub enum State {
     Safe,
     /// The store answers again. It does not know all members yet.
     Learning,
-    /// The process has left. [`Upstream::fleet`](crate::Upstream::fleet) is `None` then, so only the
-    /// handle of a store has this state.
+    /// The process has left. It shares nothing until it joins again.
     Left,
 }
 
@@ -70,6 +69,11 @@ pub struct Status {
     pub age: Option<Duration>,
 }
 
+impl Status {
+    /// The status of a process that has left.
+    pub(crate) const LEFT: Self = Self { state: State::Left, members: 1, age: None };
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let members = Members(self.members);
@@ -78,14 +82,14 @@ impl fmt::Display for Status {
             State::Shared => write!(f, "shared by {members}")?,
             State::Coasting => write!(f, "coasting: the store does not answer")?,
             State::Safe if self.age.is_none() => {
-                f.write_str("safe mode: the store has never answered")?;
+                f.write_str("safe mode: no exchange with the store has succeeded yet")?;
             }
             State::Safe => {
                 write!(f, "safe mode: the store does not answer, ")?;
                 write!(f, "{members} known last")?;
             }
             State::Learning => {
-                write!(f, "learning: the store answers again, {members} known last")?;
+                write!(f, "learning: the store answers, {members} known last")?;
             }
             State::Left => f.write_str("left: the process shares nothing")?,
         }
@@ -109,6 +113,9 @@ impl fmt::Display for Members {
 pub(crate) struct Cell {
     /// The state counted from 1, and the members above it. 0 while the upstream is not shared.
     word: AtomicU64,
+    /// True after the process has left. Read for the status only, so it is no subject of a model and always the
+    /// standard library's.
+    has_left: AtomicBool,
     /// The time of the last answer in nanoseconds, or [`NEVER`].
     answered_at: AtomicU64,
     /// The time from which on the share of the process is that of a member, or [`NEVER`].
@@ -139,11 +146,15 @@ const SETTLING: u64 = 2_000_000_000;
 const SHORT: u64 = 1_500_000_000;
 /// The time of a wait that is longer than an exchange with a store that has units, in nanoseconds.
 const LONG: u64 = 250_000_000;
+/// The difference of two ends below which two holds count as one, in nanoseconds. Requests may be on their way when
+/// the news of a hold comes. Their answers ask for the same hold a little later, and in whole seconds.
+const SAME: u64 = 1_000_000_000;
 
 impl Cell {
     pub(crate) const fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
+            has_left: AtomicBool::new(false),
             answered_at: AtomicU64::new(NEVER),
             settles_at: AtomicU64::new(NEVER),
             leased_until: AtomicU64::new(0),
@@ -173,6 +184,7 @@ impl Cell {
         self.may_have_tokens.store(false, Ordering::Relaxed);
         self.short_until.store(0, Ordering::Relaxed);
         self.has_units();
+        self.has_left.store(true, Ordering::Relaxed);
         self.word.store(0, Ordering::Release);
     }
 
@@ -236,14 +248,28 @@ impl Cell {
             && self.answered_at.load(Ordering::Relaxed) >= since // `NEVER` is above each time
     }
 
-    /// Notes that another member has asked for a hold until `end`.
-    pub(crate) fn joins_hold(&self, end: u64) {
-        self.joined_until.fetch_max(end, Ordering::Relaxed);
+    /// Notes that another member has asked for a hold until `end`. `before` is the end of the hold that goes on
+    /// at `now`, if there is one. An own hold stays one if it is the same one: its copy in the store, or the
+    /// answer to another member at about the same time, ends a little later.
+    pub(crate) fn joins_hold(&self, before: Option<u64>, end: u64, now: u64, is_by_hand: bool) {
+        let is_own = |before: &u64| !self.has_joined(*before, now, is_by_hand);
+        let is_same = |before: u64| end <= before.saturating_add(SAME);
+        if !before.filter(is_own).is_some_and(is_same) {
+            self.joined_until.fetch_max(end, Ordering::Relaxed);
+        }
     }
 
-    /// Returns whether another member has asked for the hold that ends at `end`.
-    pub(crate) fn has_joined(&self, end: u64) -> bool {
-        self.is_shared() && end <= self.joined_until.load(Ordering::Relaxed)
+    /// Returns whether another member has asked for the hold that goes on at `now` and ends at `end`. One by hand
+    /// is longer if it ends later at all.
+    pub(crate) fn has_joined(&self, end: u64, now: u64, is_by_hand: bool) -> bool {
+        let joined = self.joined_until.load(Ordering::Relaxed);
+        let later = if is_by_hand { 0 } else { SAME };
+        self.is_shared() && now < joined && end <= joined.saturating_add(later)
+    }
+
+    /// Returns whether a hold that ends at `end` is longer than the one that another member has asked for.
+    pub(crate) fn outlasts_joined(&self, end: u64) -> bool {
+        end > self.joined_until.load(Ordering::Relaxed)
     }
 
     /// Notes whether the store may have tokens for a budget that is spent here.
@@ -261,6 +287,13 @@ impl Cell {
         self.answered_at.store(now.min(NEVER - 1), Ordering::Relaxed);
     }
 
+    /// Returns the status of a process that has left, and has not joined again.
+    pub(crate) fn left(&self) -> Option<Status> {
+        let has_left = !self.is_shared() && self.has_left.load(Ordering::Relaxed);
+        has_left.then_some(Status::LEFT)
+    }
+
+    /// Returns the status of a process that shares the upstream.
     pub(crate) fn status(&self, now: impl FnOnce() -> u64) -> Option<Status> {
         let word = self.word.load(Ordering::Relaxed);
         let index = usize::try_from(word & ((1 << STATE_BITS) - 1)).ok()?;

@@ -2,7 +2,8 @@
 //
 // A page defines its links for readers of the file: they lead to files. The first definition of a
 // label counts, so rustdoc takes the definitions that stand here before the page. The label of a link
-// to an item is the path of the item.
+// to an item is the path of the item. Pages of other crates are not in these docs, so the label of such a
+// page leads to what the guide itself says of it.
 //
 // rustdoc keeps raw SVG whole if the SVG has no blank line. So the pictures are part of the page.
 #![doc = include_str!("chapters.md")]
@@ -53,7 +54,7 @@ chapter! {
     classifying ["reqwest"] [
         "crate::http::error_for_status" "crate::http::Failure" "crate::http::Classifier::idempotent"
         "crate::http::Failure::cause" "crate::http::Failure::check" "crate::http::Failure::unanswered"
-        "crate::http::StatusError::check"
+        "crate::http::StatusError::check" "crate::http::Failure::headers"
         "crate::http::Failure::not_sent" "crate::Verdict" "crate::http"
         "crate::StopReason::Unclassified" "crate::http::Classifier::over" "crate::Verdict::after"
         "crate::Verdict::at_least" "crate::GaveUp" "crate::GaveUp::retry_after"
@@ -130,7 +131,7 @@ chapter! {
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::Verdict::without_effect"
-        "crate::http::Classifier::assume_idempotent"
+        "crate::http::Classifier::keyed" "crate::Verdict::keyed"
     ]
     include_str!("../docs/guide/ends.md")
 }
@@ -150,11 +151,13 @@ chapter! {
         "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
         "crate::Upstream::observed_by" "crate::upstream::Observed"
         "crate::observe::AttemptFailure::source" "crate::Upstream::with_shared_observer"
+        "crate::Run::progressed"
     ]
     include_str!("../docs/guide/observing.md")
 }
 
 chapter! {
+    #[doc = "[llm_page]: crate::guide"]
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
@@ -167,11 +170,13 @@ chapter! {
 }
 
 chapter! {
+    #[doc = "[llm_page]: crate::guide"]
     quotas ["reqwest"] [
         "crate::Quota" "crate::Quota::with_learning" "crate::Quota::with_queue" "crate::http::learn"
         "crate::quota::learn" "crate::StopReason::Full"
         "crate::Upstream::at_cost" "crate::Upstream::quota_rate"
         "crate::quota::record" "crate::quota::Charge" "#quota" "#priority"
+        "crate::Verdict::without_effect" "crate::http::Classifier"
         "crate::upstream::AtCost::with_group" "crate::Bulkhead" "crate::Cooldown"
     ]
     include_str!("../docs/guide/quotas.md"),
@@ -192,10 +197,13 @@ chapter! {
 }
 
 chapter! {
+    #[doc = "[fleet_page]: #the-program"]
+    #[doc = "[redis_page]: #when-redis-is-away"]
+    #[doc = "[server_page]: #the-server"]
     fleet ["fleet"] [
         "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "crate::GaveUp"
         "crate::GaveUp::retry_after" "crate::Verdict::after" "crate::Breaker::with_open_time"
-        "crate::StopReason::Full" "crate::StopReason::Budget" "#fleet-redis"
+        "crate::StopReason::Full" "crate::StopReason::Budget" "crate::Drain" "#fleet-redis"
     ]
     include_str!("../docs/guide/fleet.md"),
     "",
@@ -232,6 +240,13 @@ chapter! {
 }
 
 chapter! {
+    #[doc = "[clients_page]: #what-an-error-means"]
+    #[doc = "[call_page]: #grpc-with-tonic"]
+    #[doc = "[layer_page]: #grpc-with-tonic"]
+    #[doc = "[codes_page]: #grpc-with-tonic"]
+    #[doc = "[ways_page]: #grpc-with-tonic"]
+    #[doc = "[sqlx_page]: #the-unit-of-a-retry"]
+    #[doc = "[insert_page]: #the-unit-of-a-retry"]
     clients ["tokio"] [
         "crate::io::Classifier" "crate::RetryPolicy::contention" "crate::Attempt::number"
         "crate::retry()"
@@ -255,7 +270,8 @@ chapter! {
         "crate::observe::AttemptFailure::source" "crate::Backoff::fibonacci" "crate::Backoff::linear"
         "crate::Backoff::custom" "crate::Upstream::with_seed" "crate::classify::ClassifyExt::cut_is"
         "crate::Drain" "crate::Verdict::throttled" "crate::Verdict::at_least"
-        "crate::RetryPolicy::with_throttled_backoff"
+        "crate::RetryPolicy::with_throttled_backoff" "crate::ResilienceExt" "crate::Verdict::with_base"
+        "crate::Backoff::delay"
     ]
     include_str!("../docs/guide/migrating.md")
 }
@@ -289,7 +305,7 @@ chapter! {
 chapter! {
     wrong_results ["http" "stream"] [
         "crate::RetryPolicy::with_hint_cap" "crate::GaveUp::retry_after" "crate::http::Classifier"
-        "crate::http::Classifier::non_idempotent" "crate::http::Classifier::assume_idempotent"
+        "crate::http::Classifier::non_idempotent" "crate::http::Classifier::keyed"
         "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
         "crate::RetryPolicy::contention"

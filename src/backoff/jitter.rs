@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 /// The random spread of a delay `d`. Clients that failed together must not come back together.
 ///
 /// `Full`, `Equal` and `Decorrelated` follow Brooker, "Exponential Backoff And Jitter" (AWS
-/// Architecture Blog, 2015), except at the cap. The published formula clips there, so most delays
+/// Architecture Blog, 2015), except at the cap. The published formula clips there, so many delays
 /// *are* the cap. This crate narrows or slides the interval instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]

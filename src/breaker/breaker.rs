@@ -232,6 +232,11 @@ impl Breaker {
         self.core.advise(advice, owner);
     }
 
+    /// Returns whether the breaker is open, and another process probes when its open time is over.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.core.is_probed()
+    }
+
     pub(crate) fn snapshot(&self, owner: &impl Owner) -> Snapshot {
         self.core.snapshot(owner)
     }

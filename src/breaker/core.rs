@@ -253,6 +253,10 @@ impl Core {
         self.lock().machine.state()
     }
 
+    pub(super) fn is_probed(&self) -> bool {
+        self.lock().machine.is_probed()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Guarded> {
         // No foreign code runs under the lock, so a poisoned lock still guards a consistent value.
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)

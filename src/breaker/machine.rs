@@ -2,6 +2,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::settings::{MAX_PROBES, Settings};
+use super::trip::Trip;
 use super::{Open, State, Transition, TripReason};
 use crate::time::nanos;
 
@@ -158,6 +159,11 @@ impl Machine {
         }
     }
 
+    /// Returns whether the breaker is open, and for as long as another process probes when its open time is over.
+    pub(super) const fn is_probed(&self) -> bool {
+        self.is_probed && self.known_until() < self.refuses_until()
+    }
+
     /// Admits or refuses a call. While half-open, an admitted call is a probe. The event is the
     /// transition caused by this call.
     pub(super) fn admit(
@@ -236,7 +242,8 @@ impl Machine {
             return Some(self.close(Some(lasted)));
         }
         let hopeless = failed > settings.probes.all - needed;
-        hopeless.then(|| self.open(TripReason::Probes, after, now, settings, drawn))
+        let trip = Trip::new(TripReason::Probes, failed as u64, (passed + failed) as u64);
+        hopeless.then(|| self.open(trip, after, now, settings, drawn))
     }
 
     /// The [`next_open`](Self::next_open) of a closed breaker (invariant 4).
@@ -253,19 +260,19 @@ impl Machine {
     pub(super) fn trip(
         &mut self,
         generation: u32,
-        reason: TripReason,
+        trip: Trip,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
         drawn: Duration,
     ) -> Option<Transition> {
         let current = generation == self.generation && matches!(self.phase, Phase::Closed);
-        current.then(|| self.open(reason, after, now, settings, drawn))
+        current.then(|| self.open(trip, after, now, settings, drawn))
     }
 
     fn open(
         &mut self,
-        reason: TripReason,
+        trip: Trip,
         after: Option<Duration>,
         now: u64,
         settings: &Settings,
@@ -276,11 +283,12 @@ impl Machine {
         }
         self.trips = self.trips.saturating_add(1);
         self.generation = self.generation.wrapping_add(1);
+        let Trip { reason, times, of } = trip;
         self.reason = Some(reason);
         let duration = drawn.max(after.unwrap_or_default().min(settings.hint_cap));
         self.last_open = drawn;
         self.phase = Phase::Open { until: now.saturating_add(nanos(duration)) };
-        Transition::Opened { reason, duration, trips: self.trips }
+        Transition::Opened { reason, times, of, duration, trips: self.trips }
     }
 
     /// Closes the breaker. Its owner knows the number of refusals.

@@ -54,6 +54,7 @@ mod settings;
 mod state;
 mod ticket;
 mod transition;
+mod trip;
 mod unwind;
 mod window;
 #[cfg(test)]

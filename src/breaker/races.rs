@@ -7,16 +7,19 @@ use std::time::Duration;
 use super::core::Core;
 use super::machine::Machine;
 use super::settings::Settings;
+use super::trip::Trip;
 use super::window::{Counts, Ended, Slot, Window};
 use super::{Open, State, TripReason};
 
 const SECOND: u64 = 1_000_000_000;
 
+const TRIP: Trip = Trip { reason: TripReason::Consecutive, times: 1, of: 1 };
+
 /// Opens a machine at 0 for one second.
 fn opened(settings: &Settings) -> Machine {
     let mut machine = Machine::new();
     let drawn = Duration::from_secs(1);
-    let event = machine.trip(0, TripReason::Consecutive, None, 0, settings, drawn);
+    let event = machine.trip(0, TRIP, None, 0, settings, drawn);
     assert!(event.is_some());
     machine
 }
@@ -25,9 +28,7 @@ fn opened(settings: &Settings) -> Machine {
 fn only_a_closed_machine_of_the_same_generation_trips() {
     let settings = Settings::new();
     let trip = |machine: &mut Machine, generation| {
-        machine
-            .trip(generation, TripReason::Consecutive, None, 0, &settings, Duration::ZERO)
-            .is_some()
+        machine.trip(generation, TRIP, None, 0, &settings, Duration::ZERO).is_some()
     };
     let mut machine = opened(&settings);
     let open = machine.generation();

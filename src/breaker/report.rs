@@ -110,18 +110,18 @@ impl Core {
         let counts = || {
             now.map(|now| self.window.counts(now, settings.slot, generation)).unwrap_or_default()
         };
-        let reason = if self.is_suspicious() {
+        let trip = if self.is_suspicious() {
             settings.halved().trips_on(streak, counts)
         } else {
             settings.trips_on(streak, counts)
         };
-        let Some(reason) = reason else { return };
+        let Some(trip) = trip else { return };
         let now = now.unwrap_or_else(|| owner.now());
         let after = outcome.hint;
         let drawn = settings.draw_open(Machine::FIRST_OPEN, |range| owner.draw_within(range));
         let listens = owner.listens();
         let mut guarded = self.lock();
-        let event = guarded.machine.trip(generation, reason, after, now, settings, drawn);
+        let event = guarded.machine.trip(generation, trip, after, now, settings, drawn);
         self.publish_and_emit(guarded, event.filter(|_| listens), owner);
     }
 

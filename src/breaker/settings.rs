@@ -2,6 +2,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::TripReason;
+use super::trip::Trip;
 use super::window::{Counts, Slot};
 use crate::backoff::{Backoff, Jitter};
 
@@ -115,24 +116,21 @@ impl Settings {
         }
     }
 
-    /// Returns the reason to trip, if any. Reads the counts of the window only if needed.
-    pub(super) fn trips_on(
-        &self,
-        streak: u32,
-        counts: impl FnOnce() -> Counts,
-    ) -> Option<TripReason> {
+    /// Returns the ground to trip, if any. Reads the counts of the window only if needed.
+    pub(super) fn trips_on(&self, streak: u32, counts: impl FnOnce() -> Counts) -> Option<Trip> {
         if self.consecutive.is_some_and(|limit| streak >= limit.max(1)) {
-            return Some(TripReason::Consecutive);
+            return Some(Trip::new(TripReason::Consecutive, streak.into(), streak.into()));
         }
         if !self.counts_in_window() {
             return None;
         }
         let counts = counts();
-        if self.failure_rate.is_some_and(|rate| rate.is_reached(counts.failed, counts.total())) {
-            return Some(TripReason::FailureRate);
+        let total = counts.total();
+        if self.failure_rate.is_some_and(|rate| rate.is_reached(counts.failed, total)) {
+            return Some(Trip::new(TripReason::FailureRate, counts.failed, total));
         }
-        if self.slow_rate.is_some_and(|rate| rate.is_reached(counts.slow, counts.total())) {
-            return Some(TripReason::SlowRate);
+        if self.slow_rate.is_some_and(|rate| rate.is_reached(counts.slow, total)) {
+            return Some(Trip::new(TripReason::SlowRate, counts.slow, total));
         }
         None
     }

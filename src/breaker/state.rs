@@ -18,6 +18,24 @@ pub enum State {
     Isolated,
 }
 
+/// The words for a breaker that is half-open and admits no further probe.
+const HALF_OPEN: &str = "the circuit breaker is half-open and its probes have not ended";
+
+/// The words for a breaker that is open for as long as another process probes. Nobody knows when that ends.
+const PROBED: &str = "the circuit breaker is open while another process has the turn to probe";
+
+impl State {
+    /// Returns the words for a breaker that refuses calls without a known end, if this process knows why.
+    /// `is_probed` tells that the breaker is open for as long as another process probes.
+    pub(crate) const fn endless_in_words(self, is_probed: bool) -> Option<&'static str> {
+        match self {
+            Self::HalfOpen => Some(HALF_OPEN),
+            Self::Open if is_probed => Some(PROBED),
+            _ => None,
+        }
+    }
+}
+
 /// The reason for the opening of a [`Breaker`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -2,6 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::TripReason;
+use super::trip::Trip;
 use crate::time::Rounded;
 
 /// A transition of a [`Breaker`](super::Breaker). The upstream's observer gets transitions in
@@ -14,6 +15,10 @@ pub enum Transition {
     Opened {
         /// The reason for the opening.
         reason: TripReason,
+        /// The number of failures in a row, of failed or slow calls, or of failed probes. At most 2³² - 1.
+        times: u32,
+        /// The number of calls or probes among which they were counted.
+        of: u32,
         /// The open time.
         duration: Duration,
         /// The number of openings since the breaker was last closed.
@@ -36,9 +41,10 @@ pub enum Transition {
 impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Opened { reason, duration, .. } => {
-                let duration = Rounded(*duration);
-                write!(f, "breaker opened for {duration}, all attempts are refused: {reason}")
+            Self::Opened { reason, times, of, duration, .. } => {
+                let (duration, trip) =
+                    (Rounded(*duration), Trip { reason: *reason, times: *times, of: *of });
+                write!(f, "breaker opened for {duration}, all attempts are refused: {trip}")
             }
             Self::HalfOpened => f.write_str("breaker half-open, probing"),
             Self::Closed { refused, lasted } => {

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::upstream::note_unsent;
+use crate::upstream::{note_begun, note_unsent};
 
 pin_project! {
     /// The part of an attempt before its request is sent. Made by
@@ -13,22 +13,32 @@ pin_project! {
     pub struct BeforeSending<F> {
         #[pin]
         future: F,
-        // True while the future works.
-        is_pending: bool,
+        stage: Stage,
     }
 
     impl<F> PinnedDrop for BeforeSending<F> {
         fn drop(this: Pin<&mut Self>) {
-            if *this.project().is_pending {
-                note_unsent();
+            match this.project().stage {
+                Stage::New => {}
+                Stage::Pending => note_unsent(),
+                Stage::Ended => note_begun(),
             }
         }
     }
 }
 
+/// How far the part has come.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    New,
+    Pending,
+    /// The program has kept it, while its request is sent.
+    Ended,
+}
+
 impl<F> BeforeSending<F> {
     pub(crate) const fn new(future: F) -> Self {
-        Self { future, is_pending: false }
+        Self { future, stage: Stage::New }
     }
 }
 
@@ -39,15 +49,13 @@ impl<F: Future> Future for BeforeSending<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let output = this.future.poll(cx);
-        *this.is_pending = output.is_pending();
+        *this.stage = if output.is_pending() { Stage::Pending } else { Stage::Ended };
         output
     }
 }
 
 impl<F> fmt::Debug for BeforeSending<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeforeSending")
-            .field("is_pending", &self.is_pending)
-            .finish_non_exhaustive()
+        f.debug_struct("BeforeSending").field("stage", &self.stage).finish_non_exhaustive()
     }
 }

@@ -86,7 +86,7 @@ impl Timeouts {
     pub(super) const NONE: Self = Self { total: NO_LIMIT, attempt: NO_LIMIT, is_shortened: false };
 
     pub(super) const fn with_total(self, limit: Duration) -> Self {
-        Self { total: limit_of(Some(limit)), ..self }
+        Self { total: limit_of(Some(limit)), is_shortened: false, ..self }
     }
 
     pub(super) fn shortened_to(self, left: Duration) -> Self {

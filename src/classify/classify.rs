@@ -64,7 +64,7 @@ use crate::verdict::{Cut, Verdict};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot classify errors of type `{E}`",
-    note = "let the operation return the error of its client, such as the `Failure` of `resile::http`, and convert the `GaveUp` by `?` behind the call; or a classifier of `resile` or `resile-clients` for the error within `{E}` applies by `.over(|error: &{E}| …)`, and it keeps the opinion on cut attempts",
+    note = "let the operation return the error of its client, such as the `Failure` of `resile::http`, and convert the `GaveUp` by `?` behind the call; or a classifier of `resile` or `resile-clients` for the error within `{E}` applies by `.over(|classifier, error: &{E}| …)`, and it keeps the opinion on cut attempts",
     note = "a classifier of `resile-clients` needs the feature of the client, such as `tonic-0_14`; that of `resile-llm` reads the words of such an error by `.over(|llm, error: &{E}| llm.verdict(&Failure::from_error_text(&error.to_string())))`",
     note = "or use a closure `|error: &{E}| …` with its argument type written out, returning `Option<Verdict>`, `Verdict` or `bool`; after a timeout a `bool` sends the request again, so use it for reads only"
 )]
@@ -166,7 +166,11 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
         match self.0.classify(error) {
-            Some(first) if !first.is_again() && first.is_stated() => Some(first),
+            Some(first) if !first.is_again() && first.is_stated() => {
+                // That a request does no harm twice is no matter of the error.
+                let on_cut = Classify::<E>::classify_cut(&self.1, Cut::Deadline);
+                Some(on_cut.map_or(first, |verdict| first.on_request_of(verdict)))
+            }
             // The second one may know that the error tells of a cut.
             first => match (first, self.1.classify(error)) {
                 (Some(first), Some(second)) => Some(first.or(second)),
@@ -297,12 +301,12 @@ pub struct Always;
 impl<E: ?Sized> Classify<E> for Always {
     #[inline]
     fn classify(&self, _: &E) -> Option<Verdict> {
-        Some(Verdict::transient())
+        Some(Verdict::transient().by_default())
     }
 
     #[inline]
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
-        Some(Verdict::transient().cut_default())
+        Some(Verdict::transient().by_default().cut_default())
     }
 }
 

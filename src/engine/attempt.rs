@@ -1,10 +1,9 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-#[cfg(feature = "stream")]
-use super::until::LATEST;
+use super::overdue::poll_overdue;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, Finish, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
@@ -12,7 +11,7 @@ use crate::classify::Classify;
 use crate::policy::Rules;
 use crate::quota::Collecting;
 use crate::time::Timer;
-use crate::upstream::{Around, Endpoint, TargetFor};
+use crate::upstream::{Around, Endpoint, Name, TargetFor};
 
 /// The attempt in flight, and the limits that may cut it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -47,7 +46,7 @@ where
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions around the caller's future")]
     pub(crate) fn poll_within<R>(&mut self, slot: usize, poll: impl FnOnce() -> R) -> R {
-        let _polled = self.engine.polled();
+        let _polled = self.engine.polled(self.policy.allowed());
         // A function of its own, so that a call that is alone compiles nothing of it.
         if X::ALONE { poll() } else { self.poll_lending(slot, poll) }
     }
@@ -77,6 +76,7 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Finish> {
+        self.engine.tell_name();
         if self.is_stopped(pending.as_mut(), cx) {
             return Poll::Ready(Finish::Cancelled);
         }
@@ -102,9 +102,43 @@ where
                 pending.as_mut().sleep(|| self.engine.guard.target.timer().sleep_until(at));
             }
         }
-        ready!(pending.as_mut().poll_sleep(cx));
+        if pending.as_mut().poll_sleep(cx).is_pending() && !self.ends_now() {
+            return Poll::Pending;
+        }
         pending.drop_sleep();
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
+    }
+
+    /// Returns true if the limit of the attempt is the deadline, which coincides with that of a fallback around
+    /// this call.
+    #[inline]
+    fn ends_now(&self) -> bool {
+        self.engine.until.get() == Until::Deadline && self.engine.ends_with_outer(self.ends_at())
+    }
+
+    /// Polls an alternative once more at the deadline of its fallback. Without an answer, returns the cut and
+    /// the name of the call in it.
+    #[cold]
+    pub(crate) fn poll_overdue<T>(
+        &mut self,
+        slot: usize,
+        attempt: Pin<&mut impl Future<Output = Result<T, E>>>,
+        cx: &mut Context<'_>,
+    ) -> (Result<T, Finish>, Option<Name>) {
+        // A timeout of zero gives one poll.
+        if self.policy.total_timeout() == 0 {
+            return (Err(Finish::Deadline), None);
+        }
+        let (polled, name) = self.poll_within(slot, || poll_overdue(|| attempt.poll(cx)));
+        let outcome = match polled {
+            Poll::Ready(Ok(value)) => Ok(value),
+            Poll::Ready(Err(error)) => {
+                self.note_error(error);
+                Err(Finish::Error)
+            }
+            Poll::Pending => Err(Finish::Deadline),
+        };
+        (outcome, name)
     }
 
     /// Polls the token of a pending attempt. Returns true if it stops the attempt.
@@ -132,11 +166,12 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<Finish> {
+        self.engine.tell_name();
         if self.is_stopped(pending.as_mut(), cx) {
             return Poll::Ready(Finish::Cancelled);
         }
         match self.engine.ends_at(whole) {
-            LATEST | NO_LIMIT => Poll::Pending,
+            NO_LIMIT => Poll::Pending,
             ends_at => self.poll_time(ends_at, pending, cx).map(|()| Finish::Deadline),
         }
     }

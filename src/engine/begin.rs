@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::observe::{CallKind, EventKind, HeldBy};
-use crate::policy::{Attempt, Rules, StopReason};
+use crate::policy::{Attempt, Rules, Sending, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Admit, Endpoint, Limited, Refuser, TargetFor};
 
@@ -228,7 +228,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
-        self.last_cut = self.last_cut.unsent(false);
+        self.last_cut = self.last_cut.with(Sending::Unknown);
         self.guard.spend();
         self.guard.note_sent(slot);
         Begin::Go(elapsed)
@@ -260,11 +260,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn hold(&mut self, delay: Duration, may_wait: bool, limits: Limits) -> Begin {
-        self.limited(Refuser::Cooldown, Limited::Waits, None);
         self.note_start();
         let now = self.now();
         let left = remaining(limits.total, now.saturating_sub(self.started));
-        if left != NO_LIMIT && nanos(delay) >= left {
+        let is_late = left != NO_LIMIT && nanos(delay) >= left;
+        let limited = if is_late { Limited::Refused } else { Limited::Waits };
+        self.limited(Refuser::Cooldown, limited, None);
+        if is_late {
             return Begin::End(StopReason::Deadline, Some(delay));
         }
         if may_wait {
@@ -277,7 +279,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     }
 
     /// Returns the time at which a call with this total timeout leaves the quota's queue.
-    fn leaves_at(&self, total: u64) -> u64 {
+    pub(super) fn leaves_at(&self, total: u64) -> u64 {
         let ends_at = self.ends_at(total);
         if ends_at == NO_LIMIT { ends_at } else { ends_at.saturating_sub(self.guard.margin(total)) }
     }
@@ -322,7 +324,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             // A hold that began while the call was in the queue is enough of a reason.
             let hold = self.guard.hold_until(now, ends_at);
             if hold.is_some() {
-                self.limited(Refuser::Cooldown, Limited::Waits, hold);
+                self.limited(Refuser::Cooldown, Limited::Refused, hold);
             }
             return Begin::End(StopReason::Deadline, hold.or(Some(wait)));
         }

@@ -7,14 +7,13 @@ use super::finish::Classified;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
-use crate::classify::Classify;
-use crate::error::GaveUp;
+use crate::classify::{CUT, Classify};
 use crate::error::waits::{EarlierWaits, Told};
-use crate::error::{ErrorOf, Facts, Inner};
-use crate::observe::{Allotted, AttemptFailure, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{HALF_OPEN, LACKS_LEASE, Rules, StopReason};
+use crate::error::{Dropped, Facts, GaveUp, Inner, LastAttempt, within};
+use crate::observe::{Allotted, AttemptFailure, CallKind, EventKind, HeldBy, InFlight, TooLong};
+use crate::policy::{Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
 use crate::time::Timer;
-use crate::upstream::{Describe, Endpoint, Refuser, TargetFor, TellFailure};
+use crate::upstream::{Describe, Endpoint, Name, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
 
 /// The close of a call without success.
@@ -113,6 +112,7 @@ where
             let dropped = Some(verdict).filter(|_| self.attempts() > 0);
             return self.close_with(Ending { dropped, ..self.ending(reason) });
         }
+        let has_no_opinion = !verdict.is_stated();
         let verdict = verdict.as_fact();
         let enough = self.policy.fair_time() / 2;
         let (mut allotted, mut most) = (self.allotted(), None);
@@ -124,7 +124,7 @@ where
                 most = most.max(had);
                 let attempt = had.map(Duration::from_nanos);
                 let allotted = allotted.map(|it| Allotted { attempt, ..it });
-                let in_flight = InFlight { allotted, ..InFlight::default() };
+                let in_flight = InFlight { allotted, ..self.in_flight() };
                 let (cut, stated) = (Some(cut), Some(verdict));
                 let failure: TellFailure<'_> = &move |tell| {
                     tell_failure::<E, X>(last, classifier, cut, stated, in_flight, tell);
@@ -140,12 +140,33 @@ where
         }
         let is_unreported = most.is_some_and(|had| had < enough);
         let ending = Ending::new(reason, Some(verdict));
-        self.close_with(Ending { cut: Some(cut), allotted, is_unreported, ..ending })
+        self.close_with(Ending {
+            cut: Some(cut),
+            allotted,
+            is_unreported,
+            has_no_opinion,
+            ..ending
+        })
+    }
+
+    /// Returns the kind of the request, as the classifier states it of a cut attempt or in its last verdict.
+    fn request(&self, last: Option<Verdict>) -> Request {
+        let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
+        Request::of(on_cut, last)
+    }
+
+    /// Returns the health that the last error shows, which is that of an earlier attempt.
+    fn earlier_health(&self) -> Health {
+        let classify = |last: &E| self.policy.rules().classifier().classify(last);
+        self.last.as_ref().and_then(classify).map_or(Health::Unknown, |it| it.health())
     }
 
     /// Returns the time of a call that its deadline ends.
     fn allotted(&self) -> Option<Allotted> {
-        Some(Allotted { call: self.policy.limit()?, attempt: None })
+        let (call, rules) = (self.policy.limit()?, self.policy.rules());
+        // The limit on a whole stream is a setting too.
+        let is_shortened = rules.is_shortened() && rules.timeouts().0 == Some(call);
+        Some(Allotted { call, is_shortened, is_whole: false, attempt: None })
     }
 
     /// Closes the call of a stream that flows, at the limit of `whole` nanoseconds on the whole stream. The
@@ -158,8 +179,20 @@ where
         let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         // The total timeout may be shorter. It ends with the first content.
-        let allotted = Some(Allotted { call: Duration::from_nanos(whole), attempt: None });
+        let call = Duration::from_nanos(whole);
+        let allotted = Some(Allotted { call, is_shortened: false, is_whole: true, attempt: None });
         self.close_with(Ending { cut: Some(cut), allotted, ..ending })
+    }
+
+    /// Returns the wait before the next call of a fallback, and whether it is that of another alternative than
+    /// the last one. See [`GaveUp::flatten`], whose error has the same wait.
+    fn again_after(&self, facts: &Facts) -> Option<(Duration, bool)> {
+        let is_asked_again = facts.reason == StopReason::Alternatives || facts.is_late();
+        let last = self.last.as_ref().filter(|_| facts.kind == CallKind::Fallback);
+        let last = last.filter(|_| is_asked_again)?;
+        let own = within::ask(|| X::Describe::value(last)).and_then(|inner| inner.retry_after);
+        let wait = facts.earlier_waits.least_with(own).filter(|it| !it.is_zero())?;
+        Some((wait, own != Some(wait)))
     }
 
     /// Releases everything that the call holds, reports its close and builds the error.
@@ -172,7 +205,8 @@ where
         let doubt = ending.doubt(unknown);
         let last = unknown.map_or(verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
-            Some(if dropped.is_again() { unknown } else { unknown.not_again() })
+            let unknown = if dropped.is_again() { unknown } else { unknown.not_again() };
+            Some(if dropped.is_keyed() { unknown.keyed() } else { unknown })
         });
         let (total, limit) = (self.policy.total_timeout(), self.policy.limit());
         let mut facts = self.engine.close(ending);
@@ -184,31 +218,44 @@ where
             _ => None,
         };
         facts.in_doubt = doubt != Doubt::No;
+        facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
+        if facts.attempts > 0 && !facts.in_doubt {
+            facts.effect.request = self.request(last.or(ending.dropped));
+        }
         // After a cut the last error is that of an earlier attempt.
         facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
-        let last = if facts.attempts > 1 && facts.may_have_effect {
+        // The attempt ran too briefly to say anything of the upstream, so the one before it says it.
+        let last = match last {
+            Some(last) if is_unreported => Some(last.with_health(self.earlier_health())),
+            last => last,
+        };
+        let last = if facts.attempts > 1 && facts.effect.may_have {
             last.map(Verdict::of_several)
         } else {
             last
         };
         facts.verdict = reason.verdict(last, facts.retry_after);
-        if !facts.may_have_effect {
+        if !facts.effect.may_have {
             let unsent = facts.attempts == 0;
             let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };
             facts.verdict = facts.verdict.map(known);
         }
         facts.is_partial = self.policy.is_partial();
+        facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
         }
         facts.is_floor = facts.retry_after.is_some_and(|after| reason.is_floor(verdict, after));
         facts.told = Told::new(facts.retry_after);
-        let is_earlier = facts.error_of == ErrorOf::Earlier;
-        facts.earlier_waits = self.policy.earlier_waits(facts.elapsed, is_earlier);
+        facts.earlier_waits = self.policy.earlier_waits(facts.elapsed, !facts.last.has_error);
         let is_dropped = ending.dropped.is_some() || unknown.is_some();
         let place = || Some(Box::from(self.policy.rules().classifier().place()?));
-        facts.place = (cut.is_some() || !is_dropped).then(place).flatten();
-        facts.dropped = is_dropped.then(place).flatten();
+        facts.last.place = (cut.is_some() || !is_dropped).then(place).flatten();
+        // An attempt that the caller dropped was not asked.
+        let is_asked = ending.dropped.is_some() || unknown.is_none();
+        let sending = if is_asked { self.sending() } else { Sending::Unknown };
+        let dropped = |place| Dropped { place, sending };
+        facts.last.dropped = is_dropped.then(place).flatten().map(dropped);
         let Facts {
             attempts, elapsed, retry_after, too_large, no_room, too_long, is_partial, ..
         } = facts;
@@ -219,13 +266,17 @@ where
             word = named.map(|named| named.into_owned().into());
             let unreported = |verdict: Verdict| verdict.with_health(Health::Unknown);
             let shown = if is_unreported { verdict.map(unreported) } else { verdict };
-            let is_dropped_unsent = facts.is_dropped_unsent;
-            let has_effect = facts.may_have_effect;
+            let again = self.again_after(&facts);
+            let retry_after = again.map(|(wait, _)| wait).or(retry_after);
             let in_flight = InFlight {
+                again,
                 is_dropped,
-                is_dropped_unsent,
-                has_effect,
+                sending,
+                effect: facts.effect,
+                has_no_opinion: facts.has_no_opinion,
                 allotted,
+                awaits_content: facts.last.awaits_content,
+                place: facts.alternative.as_ref().map(Name::as_str),
                 ..InFlight::default()
             };
             self.emit_at_end(cut, shown, in_flight, &|failure| EventKind::GaveUp {
@@ -270,32 +321,36 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             too_long: None,
             words: match reason {
                 StopReason::Budget if self.guard.lacks_lease() => Some(LACKS_LEASE),
-                StopReason::Open if retry_after.is_none() && self.guard.is_half_open() => {
-                    Some(HALF_OPEN)
-                }
+                StopReason::Open if retry_after.is_none() => self.guard.open_in_words(),
                 _ => None,
             },
             verdict: None,
             is_floor: false,
             is_of_another: false,
-            cut,
-            allotted,
+            last: LastAttempt {
+                cut,
+                // The limit on the whole stream ends it in the middle of its answer.
+                awaits_content: self.is_stream()
+                    && cut.is_some_and(|it| it != Cut::Deadline || reason == StopReason::Deadline),
+                allotted,
+                place: None,
+                sending: if cut.is_some() && dropped.is_none() {
+                    self.last_cut.sending()
+                } else {
+                    Sending::Unknown
+                },
+                dropped: None,
+                has_error: cut.is_none() && dropped.is_none(),
+            },
             told: Told::default(),
             earlier_waits: EarlierWaits::default(),
-            place: None,
-            dropped: None,
             in_doubt: false,
-            may_have_effect: self.last_cut.has_effect(),
-            is_unsent: cut.is_some() && dropped.is_none() && self.last_cut.is_unsent(),
-            is_dropped_unsent: dropped.is_some() && self.last_cut.is_unsent(),
+            has_no_opinion: false,
+            effect: Effect { may_have: self.last_cut.has_effect(), ..Effect::default() },
             is_partial: false,
-            error_of: if cut.is_some() || dropped.is_some() {
-                ErrorOf::Earlier
-            } else {
-                ErrorOf::Last
-            },
             upstream: self.guard.target.owned_name(),
             alternative: None,
+            earlier: None,
         }
     }
 }

@@ -1,8 +1,11 @@
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
 use super::{CallPolicy, CallState, Engine, nesting};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::within;
-use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind, InFlight};
+use crate::observe::{AttemptFailure, Call, CallKind, Event, EventKind, InFlight, Placed};
 use crate::policy::{Rules, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, TargetFor};
@@ -13,8 +16,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports an event to the observer if the observer is enabled. `allowed` is the number of
     /// attempts that the policy allows.
     #[cold]
-    #[inline(never)]
     pub(super) fn emit(&self, kind: EventKind<'_>, allowed: u32) {
+        self.emit_placed(kind, allowed, None);
+    }
+
+    /// Does the same with the place of the requests.
+    #[cold]
+    #[inline(never)]
+    fn emit_placed(&self, kind: EventKind<'_>, allowed: u32, place: Option<&dyn Placed>) {
         let target = &self.guard.target;
         if !target.listens() {
             return;
@@ -31,19 +40,37 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_told: nesting::is_told(),
         };
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
-        target.observe(&Event { upstream, call: Some(call), kind, gauges });
+        target.observe(&Event { upstream, call: Some(call), kind, gauges, place });
+    }
+
+    /// Returns whether the call is a stream.
+    pub(super) fn is_stream(&self) -> bool {
+        self.guard.progress.kind() == CallKind::Stream
     }
 
     /// Reports, once, a call with retries within an attempt of another one. This is its first event.
-    /// A retry within a hedge, a fallback or a single attempt is intended.
+    /// A retry within a hedge, a fallback or a single attempt is intended, and one of a call that makes
+    /// only one attempt multiplies nothing.
     #[cold]
     pub(super) fn note_nesting(&mut self, allowed: u32) {
-        if !self.guard.progress.repeats() || self.guard.progress.note_nesting() {
+        if allowed <= 1 || !self.guard.progress.repeats() || self.guard.progress.note_nesting() {
             return;
         }
         if let Some(outer) = nesting::outer() {
             self.emit(EventKind::Nested { outer }, allowed);
         }
+    }
+}
+
+/// The place that the classifier of a policy knows.
+struct PlaceOf<'a, P, E> {
+    policy: &'a P,
+    error: PhantomData<fn(&E)>,
+}
+
+impl<P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>, E> Placed for PlaceOf<'_, P, E> {
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.policy.rules().classifier().place()
     }
 }
 
@@ -56,7 +83,8 @@ where
     /// Reports an event to the observer if the observer is enabled.
     #[cold]
     pub(crate) fn emit(&self, kind: EventKind<'_>) {
-        self.engine.emit(kind, self.policy.allowed());
+        let place = PlaceOf { policy: &self.policy, error: PhantomData };
+        self.engine.emit_placed(kind, self.policy.allowed(), Some(&place));
     }
 
     /// Builds the [`AttemptFailure`] of the last failure and reports the event that `make` builds
@@ -68,7 +96,13 @@ where
         verdict: Option<Verdict>,
         make: &dyn for<'f> Fn(AttemptFailure<'f>) -> EventKind<'f>,
     ) {
-        self.emit_at_end(cut, verdict, InFlight::default(), make);
+        self.emit_at_end(cut, verdict, self.in_flight(), make);
+    }
+
+    /// Returns what is known of each attempt of this call.
+    pub(super) fn in_flight(&self) -> InFlight<'static> {
+        let (sending, awaits_content) = (self.sending(), self.engine.is_stream());
+        InFlight { sending, awaits_content, ..InFlight::default() }
     }
 
     /// Does the same at the end of the call, which may have an attempt in flight.
@@ -86,6 +120,9 @@ where
         let tell: &mut dyn FnMut(AttemptFailure<'_>) = &mut |failure| match make(failure) {
             kind @ EventKind::Waiting { .. } if is_fallback => {
                 within::passing_on(|| self.emit(kind));
+            }
+            kind @ EventKind::Waiting { failure, .. } if !failure.is_elsewhere() => {
+                self.engine.guard.note_failure(failure, || self.emit(kind));
             }
             kind => self.emit(kind),
         };
@@ -105,7 +142,7 @@ pub(super) fn tell_failure<E, X: TargetFor<E>>(
     tell: &mut dyn FnMut(AttemptFailure<'_>),
 ) {
     let place = classifier.place();
-    let in_flight = InFlight { place: place.as_deref(), ..in_flight };
+    let in_flight = InFlight { place: in_flight.place.or(place.as_deref()), ..in_flight };
     // An attempt that was cut has no error, and `last` is the error of an earlier attempt.
     let Some(failed) = last.filter(|_| cut.is_none()) else {
         let error_type = cut.as_ref().map(Cut::as_str);

@@ -23,6 +23,8 @@ pub(super) struct Ending {
     pub(super) dropped: Option<Verdict>,
     /// The time of the call whose deadline cut the attempt.
     pub(super) allotted: Option<Allotted>,
+    /// True if the deadline cut an attempt, and the classifier has no opinion on that.
+    pub(super) has_no_opinion: bool,
 }
 
 /// States whether the request may have been executed and must not be sent again.
@@ -47,6 +49,7 @@ impl Ending {
             is_unreported: false,
             dropped: None,
             allotted: None,
+            has_no_opinion: false,
         }
     }
 
@@ -56,12 +59,13 @@ impl Ending {
         let in_flight = Some(Cut::Deadline);
         let has_failed = self.verdict.is_some_and(|verdict| verdict.is_in_doubt(self.cut));
         let dropped = self.dropped.filter(|verdict| verdict.is_in_doubt(in_flight));
-        if has_failed || dropped.is_some_and(Verdict::is_stated) {
+        if has_failed && !self.has_no_opinion || dropped.is_some_and(Verdict::is_stated) {
             return Doubt::Stated;
         }
         let is_unknown = unknown.is_some_and(|verdict| verdict.is_in_doubt(in_flight));
         let is_unclassified = self.reason == StopReason::Unclassified && self.verdict.is_none();
-        if dropped.is_some() || is_unknown || is_unclassified { Doubt::Unstated } else { Doubt::No }
+        let is_unstated = has_failed || dropped.is_some() || is_unknown || is_unclassified;
+        if is_unstated { Doubt::Unstated } else { Doubt::No }
     }
 
     /// Returns whether the wait is the one that the upstream asked for. A hint that does not fit the

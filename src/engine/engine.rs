@@ -67,10 +67,14 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         self.clock_runs().then_some(self.started)
     }
 
-    /// Returns the deadline of a call with the total timeout `total`, or `NO_LIMIT`.
+    /// Returns the deadline of a call with the total timeout `total`, or `NO_LIMIT`. A deadline after the last
+    /// time that is kept never comes.
     #[inline]
     pub(super) fn ends_at(&self, total: u64) -> u64 {
-        if total == NO_LIMIT { NO_LIMIT } else { self.started.saturating_add(total) }
+        match self.started.saturating_add(total) {
+            LATEST => NO_LIMIT,
+            ends_at => ends_at,
+        }
     }
 
     /// Returns the upstream's adaptive timeout if the policy uses learned limits.
@@ -88,12 +92,14 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         self.last_cut = self.last_cut.with_effect();
     }
 
-    /// Marks this call as the outer call while the guard lives. Held while an attempt is polled.
+    /// Marks this call as the outer call while the guard lives, if it may make several attempts. Held while
+    /// an attempt is polled.
     #[inline]
-    pub(super) fn polled(&self) -> Polled {
+    pub(super) fn polled(&self, allowed: u32) -> Polled {
         let is_counted = !X::ALONE && self.guard.target.wants_all() && self.count();
         let tells = self.guard.progress.kind() == CallKind::Fallback && self.tell();
-        Polled::enter(self.guard.progress.repeats().then_some(self.site), is_counted, tells)
+        let repeats = allowed > 1 && self.guard.progress.repeats();
+        Polled::enter(repeats.then_some(self.site), is_counted, tells)
     }
 
     /// Marks the calls within a fallback whose lines have the words of their errors. Returns false if it

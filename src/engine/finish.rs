@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
 use crate::error::GaveUp;
 use crate::observe::{EventKind, HeldBy, InFlight};
-use crate::policy::{Attempt, Decision, Rules, StopReason};
+use crate::policy::{Attempt, Decision, Rules, Sending, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, Limited, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Verdict};
@@ -100,13 +100,15 @@ where
             None => self.last.as_ref().and_then(|error| classifier.classify(error)),
             Some(cut) => Some(self.classified_cut(cut)),
         };
+        let verdict = verdict.map(|verdict| self.policy.judged(verdict));
         let is_stated = verdict.is_none_or(Verdict::is_stated);
         // An outer layer may pass the verdict on. For that layer it is a fact.
         let verdict = verdict.map(Verdict::as_fact);
         let flows_since = self.policy.flows_since();
         let last = self.last.as_ref();
+        let in_flight = self.in_flight();
         let failure: TellFailure<'_> = &move |tell| {
-            tell_failure::<E, X>(last, classifier, cut, verdict, InFlight::default(), tell);
+            tell_failure::<E, X>(last, classifier, cut, verdict, in_flight, tell);
         };
         let Reported { elapsed, latency, is_counted } =
             self.engine.report(slot, verdict, flows_since, cut, Some(failure));
@@ -154,13 +156,15 @@ where
         elapsed: u64,
         before: u64,
         delay: Duration,
+        held: Option<Duration>,
     ) {
         let attempt = self.attempt(self.attempts(), elapsed, before);
         let resumes_at = match self.engine.until.get() {
             Until::Delay(at) => Some(Duration::from_nanos(at)),
             _ => None,
         };
-        self.emit_with_failure(cut, verdict, &|failure| EventKind::Waiting {
+        let in_flight = InFlight { held, ..self.in_flight() };
+        self.emit_at_end(cut, verdict, in_flight, &|failure| EventKind::Waiting {
             attempt,
             failure,
             delay,
@@ -203,10 +207,17 @@ where
         if failed.is_over_after(delay) {
             return Err(self.close_late(classified(), hint, delay, None));
         }
+        let mut held = None;
         if !X::ALONE {
             let ends_at = self.ends_at();
             if let Some(wait) = self.engine.held_beyond(elapsed, delay, ends_at) {
                 let held_by = Some(HeldBy::Cooldown);
+                return Err(self.close_late(classified(), Some(wait), wait, held_by));
+            }
+            held = self.engine.held_by_quota(elapsed, delay);
+            let total = self.policy.total_timeout();
+            if let Some(wait) = held.filter(|wait| self.engine.is_refused(elapsed, *wait, total)) {
+                let held_by = Some(HeldBy::Quota);
                 return Err(self.close_late(classified(), Some(wait), wait, held_by));
             }
         }
@@ -221,7 +232,7 @@ where
         }
         self.engine.set_wait(elapsed, delay);
         if self.engine.guard.target.listens() {
-            self.emit_wait(verdict, cut, elapsed, before, delay);
+            self.emit_wait(verdict, cut, elapsed, before, delay, held);
         }
         Ok(elapsed)
     }
@@ -285,8 +296,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         cut: Option<Cut>,
         failure: Option<TellFailure<'_>>,
     ) -> Reported {
-        let is_unsent = cut.is_some() && self.last_cut.is_unsent();
-        self.last_cut = self.last_cut.then(cut).unsent(is_unsent);
+        let sending = if cut.is_some() { self.last_cut.sending() } else { Sending::Unknown };
+        self.last_cut = self.last_cut.then(cut).with(sending);
         if verdict.is_none_or(|verdict| !verdict.is_without_effect()) {
             self.note_effect();
         }
@@ -329,8 +340,32 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         // The clock runs, because the call has an end.
         let now = self.started.saturating_add(elapsed);
         let place = self.guard.place(now.saturating_add(nanos(delay)), ends_at)?;
-        self.limited(Refuser::Cooldown, Limited::Waits, None);
-        (place >= ends_at).then(|| Duration::from_nanos(place.saturating_sub(now)))
+        let is_late = place >= ends_at;
+        let limited = if is_late { Limited::Refused } else { Limited::Waits };
+        self.limited(Refuser::Cooldown, limited, None);
+        is_late.then(|| Duration::from_nanos(place.saturating_sub(now)))
+    }
+
+    /// Returns the time for which the quota surely holds the next attempt, if that is longer than its delay.
+    #[inline]
+    fn held_by_quota(&self, elapsed: u64, delay: Duration) -> Option<Duration> {
+        let fits_at = self.guard.quota_forecast().filter(|at| *at > 0)?;
+        let now = self.started().map_or_else(|| self.now(), |it| it.saturating_add(elapsed));
+        let wait = Duration::from_nanos(fits_at.saturating_sub(now));
+        // An attempt does not wait for the quota only to be refused by the breaker.
+        (wait > delay && self.guard.refusal_within(delay).is_none()).then_some(wait)
+    }
+
+    /// Returns whether a call with this total timeout would leave the quota's queue after the `wait`, and
+    /// notes the refusal. A new call with the same forecast ends at once too.
+    #[cold]
+    fn is_refused(&mut self, elapsed: u64, wait: Duration, total: u64) -> bool {
+        let begins_at = self.started.saturating_add(elapsed).saturating_add(nanos(wait));
+        let is_late = total != NO_LIMIT && begins_at >= self.leaves_at(total);
+        if is_late {
+            self.limited(Refuser::Quota, Limited::Refused, Some(wait));
+        }
+        is_late
     }
 
     /// Pays for the next attempt. The error is the reason to end the call, and for an open breaker the

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
+use crate::policy::Sending;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// The cut of the last attempt that has finished, or none if it returned an error, whether the
-/// request of the attempt that was dropped last was surely not sent, and whether any attempt may have
-/// had an effect. One word.
+/// The cut of the last attempt that has finished, or none if it returned an error, what is known of the
+/// request of the attempt that was dropped last, and whether any attempt may have had an effect. One word.
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]
@@ -13,7 +13,8 @@ pub(super) struct LastCut(u64);
 
 const UNSENT: u64 = 1 << 63;
 const EFFECT: u64 = 1 << 62;
-const NONE: u64 = EFFECT - 1;
+const BEGUN: u64 = 1 << 61;
+const NONE: u64 = BEGUN - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -32,7 +33,7 @@ impl LastCut {
     /// Returns the cut of the next attempt that has finished. An effect remains.
     #[inline]
     pub(super) const fn then(self, cut: Option<Cut>) -> Self {
-        Self(Self::new(cut).0 | self.0 & (UNSENT | EFFECT))
+        Self(Self::new(cut).0 | self.0 & (UNSENT | EFFECT | BEGUN))
     }
 
     /// Returns this cut, after an attempt that may have had an effect.
@@ -47,10 +48,25 @@ impl LastCut {
         self.0 & EFFECT != 0
     }
 
-    /// Returns this cut, but of an attempt whose request was surely not sent, or may have been sent.
+    /// Returns this cut, but of an attempt of whose request this is known.
     #[inline]
-    pub(super) const fn unsent(self, is_unsent: bool) -> Self {
-        Self(self.0 & !UNSENT | if is_unsent { UNSENT } else { 0 })
+    pub(super) const fn with(self, sending: Sending) -> Self {
+        let bit = match sending {
+            Sending::NotSent => UNSENT,
+            Sending::Begun => BEGUN,
+            Sending::Unasked | Sending::Unknown | Sending::Sent => 0,
+        };
+        Self(self.0 & !(UNSENT | BEGUN) | bit)
+    }
+
+    /// Returns what is known of the request of the attempt that was dropped last.
+    #[inline]
+    pub(super) const fn sending(self) -> Sending {
+        match self.0 & (UNSENT | BEGUN) {
+            UNSENT => Sending::NotSent,
+            BEGUN => Sending::Begun,
+            _ => Sending::Unknown,
+        }
     }
 
     /// Returns true if the request of the attempt that was dropped last was surely not sent.
@@ -78,10 +94,14 @@ mod tests {
         for cut in timeouts.into_iter().chain([Cut::Stream]).map(Some).chain([None]) {
             let last = LastCut::new(cut);
             assert_eq!((last.get(), last.is_unsent()), (cut, false));
-            let unsent = last.unsent(true);
+            let unsent = last.with(Sending::NotSent);
             assert_eq!((unsent.get(), unsent.is_unsent()), (cut, true));
-            assert!(!unsent.unsent(false).is_unsent() && !unsent.has_effect());
-            let after = unsent.with_effect().then(None).unsent(false).then(cut);
+            for sending in [Sending::Begun, Sending::NotSent, Sending::Unknown] {
+                let other = unsent.with(sending);
+                assert_eq!((other.get(), other.then(cut).sending()), (cut, sending));
+                assert!(!other.has_effect());
+            }
+            let after = unsent.with_effect().then(None).with(Sending::Unknown).then(cut);
             assert_eq!((after.get(), after.is_unsent(), after.has_effect()), (cut, false, true));
         }
         let longest = Some(Cut::AttemptTimeout(Duration::from_nanos(STREAM - 1)));

@@ -26,6 +26,7 @@ mod engine;
 mod finish;
 mod last_cut;
 mod nesting;
+mod overdue;
 mod pending;
 mod policy;
 #[cfg(feature = "stream")]

@@ -34,7 +34,8 @@ impl Polled {
     /// Marks the start of polling an attempt.
     ///
     /// `site` is the call site. `None` is for a hedge, a fallback or a single attempt, in which a
-    /// retry is intended. `is_counted` is true after [`count`], and `tells` after [`tell`].
+    /// retry is intended, and for a policy with one attempt. `is_counted` is true after [`count`], and `tells`
+    /// after [`tell`].
     #[inline]
     pub(super) fn enter(site: Option<Site>, is_counted: bool, tells: bool) -> Self {
         let outer = POLLED.get();

@@ -6,6 +6,7 @@ use super::shown::Shown;
 use crate::error::waits::{EarlierWaits, Waits};
 use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
 use crate::time::nanos;
+use crate::upstream::Name;
 use crate::verdict::Verdict;
 
 /// No limit, in nanoseconds.
@@ -53,6 +54,12 @@ pub(crate) trait CallPolicy {
         false
     }
 
+    /// Returns the verdict that counts, if the classifier has this one.
+    #[inline]
+    fn judged(&self, verdict: Verdict) -> Verdict {
+        verdict
+    }
+
     /// Drops the error of the attempt before by `drop`, because another one has failed.
     #[inline]
     fn drop_last(&mut self, drop: impl FnOnce()) {
@@ -64,6 +71,12 @@ pub(crate) trait CallPolicy {
     #[inline]
     fn earlier_waits(&self, _elapsed: Duration, _is_earlier: bool) -> EarlierWaits {
         EarlierWaits::default()
+    }
+
+    /// Returns the name of the call in the alternative that the deadline of a fallback has cut.
+    #[inline]
+    fn cut_call(&self) -> Option<&Name> {
+        None
     }
 
     /// Returns the number of attempts allowed, including the attempts that do not count.
@@ -162,7 +175,11 @@ pub(crate) struct Counted<P> {
     pub(crate) count: u32,
     /// True if the stream of the alternative that was dropped has shown a part of its answer.
     pub(crate) is_partial: bool,
+    /// True if a stream has ended within the alternative and has shown a part of its answer.
+    pub(crate) has_shown: bool,
     pub(crate) waits: Waits,
+    /// The name of the call in the alternative that the deadline has cut.
+    pub(crate) cut_call: Option<Name>,
 }
 
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
@@ -176,12 +193,27 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
         self.is_partial
     }
 
+    /// Another answer must not follow a part, unless a classifier of the program wants it. By default a
+    /// repetition does no harm.
+    fn judged(&self, verdict: Verdict) -> Verdict {
+        let has_part = self.is_partial || self.has_shown;
+        if has_part && verdict.is_by_default() {
+            Verdict::fatal().idempotent().by_default()
+        } else {
+            verdict
+        }
+    }
+
     fn drop_last(&mut self, drop: impl FnOnce()) {
         self.waits.drop_last(drop);
     }
 
     fn earlier_waits(&self, elapsed: Duration, is_earlier: bool) -> EarlierWaits {
         self.waits.end(elapsed, is_earlier)
+    }
+
+    fn cut_call(&self) -> Option<&Name> {
+        self.cut_call.as_ref()
     }
 
     fn allowed(&self) -> u32 {

@@ -3,8 +3,8 @@ use super::policy::CallPolicy;
 use super::until::Until;
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
-use crate::policy::Rules;
-use crate::upstream::{NoUpstream, Target, drops_unsent};
+use crate::policy::{Rules, Sending};
+use crate::upstream::{NoUpstream, Target, drops};
 use std::panic::Location;
 
 /// The state of a call, apart from its attempts.
@@ -80,8 +80,8 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     #[inline]
     pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
         if is_cut {
-            let is_unsent = drops_unsent(|| self.drop_in(slot, is_cut, drop));
-            self.set_unsent(is_unsent);
+            let sending = drops(|| self.drop_in(slot, is_cut, drop));
+            self.set_sending(sending);
         } else {
             self.drop_in(slot, is_cut, drop);
         }
@@ -101,9 +101,14 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         self.engine.note_effect();
     }
 
-    /// Sets whether the request of the attempt that was dropped was surely not sent.
-    pub(crate) const fn set_unsent(&mut self, is_unsent: bool) {
-        self.engine.last_cut = self.engine.last_cut.unsent(is_unsent);
+    /// Sets what is known of the request of the attempt that was dropped.
+    pub(crate) const fn set_sending(&mut self, sending: Sending) {
+        self.engine.last_cut = self.engine.last_cut.with(sending);
+    }
+
+    /// Returns what is known of the request of the attempt that was dropped last.
+    pub(crate) const fn sending(&self) -> Sending {
+        self.engine.last_cut.sending()
     }
 
     /// Returns whether the request of the attempt that was dropped last was surely not sent.

@@ -9,6 +9,12 @@ use crate::quota::Report;
 use crate::time::Timer;
 use crate::upstream::{Endpoint, TargetFor};
 
+/// The start and the end of an attempt that succeeded, if they were read.
+struct Ended {
+    began: Option<u64>,
+    now: Option<u64>,
+}
+
 /// Success of an attempt, and the latency that the upstream learns from it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
@@ -37,7 +43,9 @@ where
     #[inline]
     pub(crate) fn succeeded_at(&mut self, slot: usize, attempt: u32, at: Option<u64>) {
         let is_learned = self.policy.rules().is_learned();
-        self.engine.succeeded_at(slot, attempt, at, self.policy.allowed(), is_learned, None);
+        if let Some(ended) = self.engine.succeeded_at(slot, at, is_learned, None) {
+            self.emit_success(attempt, ended);
+        }
     }
 
     /// Reports the success of an attempt whose stream has flowed.
@@ -45,14 +53,24 @@ where
     pub(crate) fn succeeded_as_stream(&mut self, slot: usize, attempt: u32) {
         let flows_since = self.policy.flows_since();
         let is_learned = self.policy.rules().is_learned();
-        self.engine.succeeded_at(
-            slot,
-            attempt,
-            None,
-            self.policy.allowed(),
-            is_learned,
-            flows_since,
-        );
+        if let Some(ended) = self.engine.succeeded_at(slot, None, is_learned, flows_since) {
+            self.emit_success(attempt, ended);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn emit_success(&self, attempt: u32, Ended { began, now }: Ended) {
+        let engine = &self.engine;
+        if engine.guard.target.listens() {
+            let elapsed =
+                now.map_or_else(|| engine.elapsed(), |now| now.saturating_sub(engine.started));
+            let elapsed = Duration::from_nanos(elapsed);
+            let latency =
+                began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
+            let attempts = engine.guard.progress.attempts;
+            self.emit(EventKind::Succeeded { attempt, attempts, elapsed, latency });
+        }
     }
 
     /// Charges the usage of the attempt in `slot` and learns the limits that it reported.
@@ -81,21 +99,18 @@ where
 }
 
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
+    /// Returns the times of a success that an observer may want.
     #[inline(never)] // compiled once for all call sites
     fn succeeded_at(
         &mut self,
         slot: usize,
-        attempt: u32,
         at: Option<u64>,
-        allowed: u32,
         is_learned: bool,
         flows_since: Option<u64>,
-    ) {
+    ) -> Option<Ended> {
+        let is_retried = self.guard.progress.attempts > 1;
         if X::ALONE {
-            if self.guard.progress.attempts > 1 {
-                self.emit_success(attempt, None, None, allowed);
-            }
-            return;
+            return is_retried.then_some(Ended { began: None, now: None });
         }
         let wants_all = self.guard.target.wants_all();
         // An attempt that was ready at once teaches no limit.
@@ -109,9 +124,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.guard.leave_out(slot, since);
         }
         self.guard.report_success(slot, at);
-        if wants_all || self.guard.progress.attempts > 1 {
-            self.emit_success(attempt, began, now, allowed);
-        }
+        (wants_all || is_retried).then_some(Ended { began, now })
     }
 
     #[cold]
@@ -124,20 +137,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 _ => self.guard.progress.attempts,
             };
             self.emit(EventKind::Settled { attempt, before, charged }, allowed);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn emit_success(&self, attempt: u32, began: Option<u64>, now: Option<u64>, allowed: u32) {
-        if self.guard.target.listens() {
-            let elapsed =
-                now.map_or_else(|| self.elapsed(), |now| now.saturating_sub(self.started));
-            let elapsed = Duration::from_nanos(elapsed);
-            let latency =
-                began.zip(now).map(|(began, now)| Duration::from_nanos(now.saturating_sub(began)));
-            let attempts = self.guard.progress.attempts;
-            self.emit(EventKind::Succeeded { attempt, attempts, elapsed, latency }, allowed);
         }
     }
 }

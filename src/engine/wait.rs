@@ -113,6 +113,7 @@ where
         mut pending: Pin<&mut PendingOf<X, K>>,
         cx: &mut Context<'_>,
     ) -> Poll<WokenBy> {
+        self.engine.tell_name();
         if at != NO_LIMIT && self.poll_time(at, pending.as_mut(), cx).is_ready() {
             return Poll::Ready(WokenBy::Time);
         }
@@ -135,7 +136,10 @@ where
                 at => timer.sleep_until(Duration::from_nanos(at)),
             });
         }
-        pending.poll_sleep(cx)
+        let polled = pending.poll_sleep(cx);
+        let ends_now =
+            || polled.is_pending() && at >= self.ends_at() && self.engine.ends_with_outer(at);
+        if ends_now() { Poll::Ready(()) } else { polled }
     }
 
     /// Waits as [`poll_between`](Self::poll_between) does, but blocks a thread without a runtime.

@@ -2,10 +2,11 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
+use super::facts::Facts;
+use super::last_attempt::LastAttempt;
 use super::source::{Boxed, Source};
-use super::waits::{EarlierWaits, Told};
 use super::within::{self, End};
-use crate::observe::{Allotted, CallKind, NoRoom, TooLong};
+use crate::observe::prints_source;
 use crate::policy::StopReason;
 use crate::quota::TooLarge;
 use crate::upstream::{Name, Writer};
@@ -14,16 +15,17 @@ use crate::verdict::{Cut, Verdict};
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). A `GaveUp` is one pointer in size, so only a call that gives up pays
+/// [`source`](Error::source). If a later attempt was cut, it says "after an earlier error", because the source is
+/// then the error of an earlier attempt and not the cause of the end. A `GaveUp` is one pointer in size, so only a call that gives up pays
 /// for the allocation.
 ///
 /// # In one line
 ///
 /// On an upstream, with a name or after [`into_boxed`](Self::into_boxed) the alternate form (`{:#}`) adds
 /// the last error with its sources in one line, for a log of your own. Do not walk the sources as well,
-/// because each of them would come twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains the `GaveUp` names each
-/// error once, since these print each level by `{}`. An error that passes its formatter on, as
-/// `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
+/// because each of them would come twice. `{:#}` of an `anyhow::Error` or of an `eyre::Report` that contains
+/// the `GaveUp` names each error once, since these print each level by `{}`. An error that passes its
+/// formatter on, as `#[error(transparent)]` of `thiserror` does, has the same two forms as the `GaveUp` in it.
 ///
 /// # With `anyhow` and `Box<dyn Error>`
 ///
@@ -45,7 +47,7 @@ use crate::verdict::{Cut, Verdict};
 /// assert!(format!("{error:#}").ends_with("s: down"));
 /// # }
 /// ```
-pub struct GaveUp<E>(Box<Inner<E>>);
+pub struct GaveUp<E>(pub(super) Box<Inner<E>>);
 
 #[derive(Clone)]
 pub(crate) struct Inner<E> {
@@ -55,82 +57,6 @@ pub(crate) struct Inner<E> {
     pub(crate) error_type: Option<Cow<'static, str>>,
     /// Writes `last`, if the target of the call can print it.
     pub(crate) writer: Option<Writer<E>>,
-}
-
-/// The attempt that returned the last error, if there is one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorOf {
-    /// The last attempt.
-    Last,
-    /// An earlier one: the last attempt was cut, or the token dropped it.
-    Earlier,
-}
-
-/// Everything but the last error.
-#[derive(Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
-pub(crate) struct Facts {
-    pub(crate) reason: StopReason,
-    pub(crate) kind: CallKind,
-    /// The attempts of a fallback are its alternatives.
-    pub(crate) attempts: u32,
-    pub(crate) elapsed: Duration,
-    pub(crate) retry_after: Option<Duration>,
-    /// The wait that the upstream asked for with the last error.
-    pub(crate) hint: Option<Duration>,
-    pub(crate) too_large: Option<TooLarge>,
-    pub(crate) no_room: Option<NoRoom>,
-    pub(crate) too_long: Option<TooLong>,
-    /// The words for the reason, if this process knows more of it.
-    pub(crate) words: Option<&'static str>,
-    /// The verdict for an outer call. The classifier's own verdict may differ.
-    pub(crate) verdict: Option<Verdict>,
-    /// Tells `retry_after` to a fallback.
-    pub(crate) told: Told,
-    /// The waits of the alternatives of a fallback.
-    pub(crate) earlier_waits: EarlierWaits,
-    /// True if `retry_after` is the classifier's own floor.
-    pub(crate) is_floor: bool,
-    /// True if `retry_after` is the wait of another alternative than the one whose words the error has.
-    pub(crate) is_of_another: bool,
-    pub(crate) cut: Option<Cut>,
-    /// The time of the call whose deadline was the cut.
-    pub(crate) allotted: Option<Allotted>,
-    /// The place of the last request, unless that was dropped, as the classifier says.
-    pub(crate) place: Option<Box<str>>,
-    /// The place of the request that the token or the caller dropped in flight.
-    pub(crate) dropped: Option<Box<str>>,
-    pub(crate) in_doubt: bool,
-    /// True if any attempt may have had an effect.
-    pub(crate) may_have_effect: bool,
-    /// True if the attempt that was cut had surely not sent its request.
-    pub(crate) is_unsent: bool,
-    /// True if the attempt that was dropped in flight had surely not sent its request.
-    pub(crate) is_dropped_unsent: bool,
-    /// The consumer of a stream has content that nothing completes.
-    pub(crate) is_partial: bool,
-    pub(crate) error_of: ErrorOf,
-    pub(crate) upstream: Option<Name>,
-    /// The upstream of the alternative that failed last, in the flat error of a fallback.
-    pub(crate) alternative: Option<Name>,
-}
-
-impl Facts {
-    /// Sets the wait before the next call, which begins with the first alternative again.
-    fn again_after(mut self, wait: Option<Duration>) -> Self {
-        let wait = wait.filter(|_| wait != self.retry_after);
-        let Some(wait) = wait else { return self };
-        let shorten = |verdict: Verdict| {
-            let is_longer = verdict.is_again() && verdict.wait().is_none_or(|own| own > wait);
-            if is_longer { verdict.after(wait) } else { verdict }
-        };
-        self.verdict = self.verdict.map(shorten);
-        self.retry_after = Some(wait).filter(|wait| !wait.is_zero());
-        self.is_floor = false;
-        self.is_of_another = true;
-        self.told = Told::new(self.retry_after);
-        self
-    }
 }
 
 impl<E> GaveUp<E> {
@@ -180,7 +106,8 @@ impl<E> GaveUp<E> {
     /// caller dropped may have reached it: then the classifier's verdict on a [cut](Cut) says whether the
     /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
-    /// for is a [floor](Verdict::at_least). Observers of this call get the classifier's verdict.
+    /// for is a [floor](Verdict::at_least). If the deadline cut an attempt that ran too briefly to count, the
+    /// health is that of the error before, or unknown. Observers of this call get the classifier's verdict.
     ///
     /// # Examples
     ///
@@ -221,7 +148,7 @@ impl<E> GaveUp<E> {
     /// [`last`](Self::last) is then the error of an earlier attempt, if there is one.
     #[must_use]
     pub const fn cut(&self) -> Option<Cut> {
-        self.0.facts.cut
+        self.0.facts.last.cut
     }
 
     /// Returns whether the last request may have been executed and must not be sent again.
@@ -231,9 +158,9 @@ impl<E> GaveUp<E> {
     /// again, because the upstream may still execute the first one after your look. A repetition is safe
     /// only with an idempotency key.
     ///
-    /// `false` does not mean that nothing happened, but that the same call may be made again. After a
-    /// cut a request with a key may still be executed later. So the answer to a caller of your own is "not
-    /// known yet, ask again with the same key" and not "failed".
+    /// `false` does not mean that nothing happened. Either the error says what happened, or the same call may
+    /// be made again. After a cut a request with a key may still be executed later. So the answer to a
+    /// caller of your own is "not known yet, ask again with the same key" and not "failed".
     ///
     /// [`is_without_effect`](Self::is_without_effect) tells that no attempt did anything, so that the answer
     /// is "failed".
@@ -246,6 +173,7 @@ impl<E> GaveUp<E> {
     /// | failed with a verdict that forbids a repetition, and the upstream is failing or throttling: a 500 to a `POST`, a connection lost at `COMMIT` | yes |
     /// | failed without a verdict: the classifier does not know the error | yes |
     /// | failed with a verdict that forbids a repetition, and the upstream is healthy: a 404, a row that exists. The error says what happened | no |
+    /// | the same, but the answer does not say it: a body that the program cannot read, redirects without an end | yes |
     /// | the same, and the health is unknown: the classifier calls the error final | no |
     /// | may be sent again: the request was not executed, or a repetition does no harm | no |
     /// | failed, and the classifier says that it had [no effect](Verdict::is_without_effect) | no |
@@ -294,6 +222,9 @@ impl<E> GaveUp<E> {
     /// call may be made again: an earlier attempt with the same key may still be executed. For a
     /// [`fallback`](crate::fallback()) it is about all alternatives.
     ///
+    /// It is about this call alone. If an earlier call with the same key may still be executed, the answer
+    /// stays "not known yet".
+    ///
     /// # Examples
     ///
     /// ```
@@ -313,7 +244,7 @@ impl<E> GaveUp<E> {
     /// ```
     #[must_use]
     pub const fn is_without_effect(&self) -> bool {
-        !self.0.facts.may_have_effect
+        !self.0.facts.effect.may_have
     }
 
     /// Returns whether the consumer of a stream has a part of the answer, and the rest never comes.
@@ -337,6 +268,8 @@ impl<E> GaveUp<E> {
 
     /// Returns the last error that an attempt returned.
     #[must_use]
+    #[doc(alias = "last_error")]
+    #[doc(alias = "error")]
     pub const fn last(&self) -> Option<&E> {
         self.0.last.as_ref()
     }
@@ -361,7 +294,8 @@ impl<E> GaveUp<E> {
     ///   hint cap or the time left, or no attempt or budget was left, or the token was cancelled
     ///   before the wait. A call cancelled during the wait has no such value.
     /// * The reason is [`StopReason::Open`], and the breaker is open. It will let calls through after
-    ///   the wait. While it is half-open the time is not known: its probes decide when they end.
+    ///   the wait. While it is half-open the time is not known: its probes decide when they end. In a fleet it
+    ///   is not known either while another process has the turn to probe.
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
     ///
@@ -403,89 +337,9 @@ impl<E> GaveUp<E> {
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        let mut boxed = self.map(|error| Boxed(error.into()));
+        let mut boxed = self.map(|error| Boxed::new(error.into()));
         boxed.0.writer = Some(Boxed::explain);
         boxed
-    }
-}
-
-/// Errors of calls within calls.
-impl<E> GaveUp<GaveUp<E>> {
-    /// Merges the errors of an outer and an inner call into one.
-    ///
-    /// The attempts, the time and the name are those of the outer call, and the error is that of the
-    /// last inner call. An outer call without a name takes the name of the inner one, unless it is a
-    /// [`fallback`](crate::fallback()), whose attempts are alternatives with a name each: `{}` then prints
-    /// the name of the last one. The reason and the rest depend on the outer call:
-    /// * If it ended because its inner calls failed, they are those of the last inner call. Its
-    ///   reason is then [`Fatal`](StopReason::Fatal), [`Unclassified`](StopReason::Unclassified),
-    ///   [`Attempts`](StopReason::Attempts) or [`Alternatives`](StopReason::Alternatives).
-    /// * If it ended for another reason, such as its total timeout, they are its own. If no later inner
-    ///   call was cut, [`is_partial`](Self::is_partial) and [`cut`](Self::cut) of the last one stay as well.
-    ///
-    /// The next call of a `fallback` asks its first alternative again. So if all alternatives failed, or if
-    /// its total timeout ended the last one, [`retry_after`](Self::retry_after) is the smallest wait that
-    /// one of them knew, counted from the end of the fallback. There is none if one of these waits is over.
-    #[must_use]
-    pub fn flatten(self) -> GaveUp<E> {
-        let Inner { facts, last, .. } = *self.0;
-        let by_inner = matches!(
-            facts.reason,
-            StopReason::Fatal
-                | StopReason::Unclassified
-                | StopReason::Attempts
-                | StopReason::Alternatives
-        );
-        let Some(inner) = last else {
-            return GaveUp::new(Inner { facts, last: None, error_type: None, writer: None });
-        };
-        let inner = *inner.0;
-        let again_after = facts.earlier_waits.least_with(inner.facts.retry_after);
-        // The deadline of a fallback says nothing about the waits of the alternatives before.
-        let is_late = facts.kind == CallKind::Fallback
-            && facts.reason == StopReason::Deadline
-            && facts.retry_after.is_none();
-        let facts = if is_late { facts.again_after(again_after) } else { facts };
-        if facts.error_of == ErrorOf::Earlier {
-            return GaveUp::new(Inner { facts, ..inner });
-        }
-        let is_asked_again = facts.reason == StopReason::Alternatives;
-        let Facts { kind, attempts, elapsed, upstream, may_have_effect, .. } = facts;
-        let mut last = inner.facts;
-        let (name, below) = (last.upstream.take(), last.alternative.take());
-        let (upstream, alternative) = match kind {
-            CallKind::Fallback => (upstream, name.or(below)),
-            _ => (upstream.or(name), below),
-        };
-        let facts = if by_inner {
-            let last =
-                Facts { kind, attempts, elapsed, may_have_effect, upstream, alternative, ..last };
-            if is_asked_again { last.again_after(again_after) } else { last }
-        } else {
-            let (dropped, is_dropped_unsent) = match facts.dropped {
-                None => (last.dropped, last.is_dropped_unsent),
-                own => (own, facts.is_dropped_unsent),
-            };
-            let not_again = |verdict: Verdict| {
-                if last.is_partial { verdict.not_again() } else { verdict }
-            };
-            Facts {
-                hint: last.hint,
-                verdict: facts.verdict.map(not_again),
-                cut: last.cut,
-                allotted: last.allotted,
-                place: last.place,
-                dropped,
-                is_unsent: last.is_unsent,
-                is_dropped_unsent,
-                is_partial: last.is_partial || facts.is_partial,
-                error_of: last.error_of,
-                upstream,
-                alternative,
-                ..facts
-            }
-        };
-        GaveUp::new(Inner { facts, ..inner })
     }
 }
 
@@ -508,7 +362,7 @@ impl<E: Source> Error for GaveUp<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let last = self.last().map(Source::as_source);
         self.answer(last);
-        last
+        last.filter(|_| !(prints_source() && self.last().is_some_and(Source::has_words)))
     }
 }
 
@@ -517,7 +371,7 @@ impl<E> GaveUp<E> {
     /// as an `Error`.
     pub(crate) fn answer(&self, last: Option<&(dyn Error + 'static)>) {
         within::answer(|| {
-            let Facts { reason, attempts, cut, .. } = self.0.facts;
+            let Facts { reason, attempts, last: LastAttempt { cut, .. }, .. } = self.0.facts;
             let error_type = match (reason, cut, &self.0.error_type) {
                 (StopReason::Cancelled, ..) => "cancelled".into(),
                 (_, Some(cut), _) => cut.as_str().into(),
@@ -527,7 +381,7 @@ impl<E> GaveUp<E> {
                     .map_or(std::any::type_name::<E>().into(), |end| end.error_type),
             };
             let is_refusal = reason.is_refusal(attempts, cut.is_some());
-            End { error_type, is_refusal, reason }
+            End { error_type, is_refusal, reason, retry_after: self.retry_after() }
         });
     }
 }

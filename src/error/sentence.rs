@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::GaveUp;
-use super::within;
+use super::last_attempt::{Dropped, LastAttempt};
+use super::{GaveUp, within};
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{DROPPED, IN_DOUBT, NOT_WANTED, StopReason, effect_in_words};
+use crate::policy::{DROPPED, IN_DOUBT, NO_OPINION, NOT_WANTED, StopReason};
 use crate::time::Rounded;
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -30,13 +30,14 @@ impl<E> fmt::Display for GaveUp<E> {
             write!(f, " (the last one: {name})")?;
         }
         self.write_reason(f)?;
-        if let Some(place) = &self.facts().dropped {
+        if let Some(Dropped { place, sending }) = &self.facts().last.dropped {
             write!(f, ", {} {DROPPED}", OneLine(place))?;
-            let facts = self.facts();
-            f.write_str(effect_in_words(facts.is_dropped_unsent, facts.may_have_effect))?;
+            f.write_str(self.facts().effect.of_attempt(*sending))?;
         }
+        f.write_str(self.facts().effect.at_end())?;
         if self.is_in_doubt() && self.reason().hides_doubt() {
-            write!(f, ", {IN_DOUBT}")?;
+            let words = if self.facts().has_no_opinion { NO_OPINION } else { IN_DOUBT };
+            write!(f, ", {words}")?;
         }
         if self.is_partial() && self.reason() != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
@@ -47,16 +48,20 @@ impl<E> fmt::Display for GaveUp<E> {
         if is_not_wanted && self.words() != NOT_WANTED {
             write!(f, ", {NOT_WANTED}")?;
         }
+        self.write_hint(f)?;
         if let Some(cut) = self.cut() {
             f.write_str(" (last failure")?;
             last.map_or(Ok(()), |name| write!(f, ", of {name}"))?;
             f.write_str(": ")?;
-            let facts = self.facts();
-            let effect = effect_in_words(facts.is_unsent, facts.may_have_effect);
-            write_cut(f, cut, facts.place.as_deref(), facts.allotted, effect)?;
+            let LastAttempt { sending, awaits_content, place, allotted, .. } = &self.facts().last;
+            let effect = self.facts().effect.of_attempt(*sending);
+            let allotted = allotted.map(|it| it.after_error(self.last().is_some()));
+            write_cut(f, cut, *awaits_content, place.as_deref(), allotted, effect)?;
             // The last error is that of an attempt before.
             if self.last().is_some() {
                 f.write_str(", after an earlier error")?;
+                let earlier = self.facts().earlier.as_ref();
+                earlier.map_or(Ok(()), |name| write!(f, " of {}", OneLine(name.as_str())))?;
                 self.write_last(f)?;
             }
             return f.write_str(")");
@@ -66,16 +71,21 @@ impl<E> fmt::Display for GaveUp<E> {
 }
 
 impl<E> GaveUp<E> {
-    /// Writes the last error in the alternate form, if its words are known.
+    /// Writes the last error in the alternate form, if its words are known, or the place of a call without one.
     fn write_last(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.last(), self.writer()) {
             (Some(last), Some(writer)) if f.alternate() => {
-                self.write_hint(f)?;
-                let facts = self.facts();
+                let attempt = &self.facts().last;
                 // After a cut the place is before, and that of a dropped attempt too.
-                let place = facts.place.as_deref().filter(|_| facts.cut.is_none());
+                let place = attempt.place.as_deref().filter(|_| attempt.cut.is_none());
                 f.write_str(": ")?;
                 write_placed(f, place, Words::new(|f| writer(last, f)))
+            }
+            // A call that was refused at once, and has no error.
+            (None, _) if f.alternate() => {
+                let attempt = &self.facts().last;
+                let place = attempt.place.as_deref().filter(|_| attempt.cut.is_none());
+                place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
             }
             _ => Ok(()),
         }
@@ -112,7 +122,7 @@ impl<E> GaveUp<E> {
     }
 
     /// Writes the wait that the upstream asked for with the last error, unless another part of the
-    /// sentence has named it. The words of the error in the alternate form may have no wait.
+    /// sentence has named it. The words of the error may have no wait.
     fn write_hint(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = self.facts();
         let is_new = |hint: &Duration| {
@@ -129,8 +139,9 @@ impl<E> GaveUp<E> {
     fn next_call(&self) -> Option<Duration> {
         let facts = self.facts();
         let is_told = facts.too_long.is_some_and(|too_long| too_long.tells(facts.retry_after));
-        // A wait before "again" would contradict a request that must not be sent again.
-        let is_final = self.reason() == StopReason::Fatal;
+        // A wait before "again" would contradict a request that must not be sent again. But another
+        // alternative may accept it.
+        let is_final = self.reason() == StopReason::Fatal && !facts.is_of_another;
         self.retry_after().filter(|_| !is_told && !is_final)
     }
 
@@ -167,9 +178,9 @@ impl<E: fmt::Debug> fmt::Debug for GaveUp<E> {
             ("retry_after", set(facts.retry_after.as_ref())),
             ("too_large", set(facts.too_large.as_ref())),
             ("verdict", set(facts.verdict.as_ref())),
-            ("cut", set(facts.cut.as_ref())),
-            ("place", set(facts.place.as_ref())),
-            ("dropped", set(facts.dropped.as_ref())),
+            ("cut", set(facts.last.cut.as_ref())),
+            ("place", set(facts.last.place.as_ref())),
+            ("dropped", set(facts.last.dropped.as_ref().map(|dropped| &dropped.place))),
             ("in_doubt", is(&facts.in_doubt)),
             ("partial", is(&facts.is_partial)),
             ("upstream", set(upstream.as_ref())),

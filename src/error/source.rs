@@ -19,6 +19,12 @@ use crate::observe::Chain;
 pub trait Source: fmt::Debug + sealed::Sealed {
     #[doc(hidden)]
     fn as_source(&self) -> &(dyn Error + 'static);
+
+    /// Returns whether the error has other words than those of its source.
+    #[doc(hidden)]
+    fn has_words(&self) -> bool {
+        false
+    }
 }
 
 mod sealed {
@@ -38,35 +44,57 @@ impl<E: Error + 'static> Source for E {
 /// An error of any type. Made by [`GaveUp::into_boxed`](crate::GaveUp::into_boxed).
 ///
 /// `Boxed` is not an `Error`. So the source of a `GaveUp<Boxed>` is the error itself, not the box.
-pub struct Boxed(pub(super) Box<dyn Error + Send + Sync>);
+pub struct Boxed {
+    error: Box<dyn Error + Send + Sync>,
+    /// The words of the error that this one has replaced.
+    words: Option<Box<str>>,
+}
 
 impl Boxed {
+    pub(super) const fn new(error: Box<dyn Error + Send + Sync>) -> Self {
+        Self { error, words: None }
+    }
+
     /// Returns the error.
     #[must_use]
     pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
-        self.0
+        self.error
     }
 
     /// Writes the error with its sources, each text once.
     pub(super) fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Chain(&*self.0))
+        match &self.words {
+            Some(words) => f.write_str(words),
+            None => write!(f, "{}", Chain(&*self.error)),
+        }
+    }
+
+    /// Puts another error in place of this one, whose words stay.
+    pub(super) fn replaced_by(self, error: Box<dyn Error + Send + Sync>) -> Self {
+        let Self { error: before, words } = self;
+        let words = words.unwrap_or_else(|| Chain(&*before).to_string().into());
+        Self { error, words: Some(words) }
     }
 }
 
 impl Source for Boxed {
     fn as_source(&self) -> &(dyn Error + 'static) {
-        &*self.0
+        &*self.error
+    }
+
+    fn has_words(&self) -> bool {
+        self.words.is_some()
     }
 }
 
 impl fmt::Debug for Boxed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }
 
 impl fmt::Display for Boxed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }

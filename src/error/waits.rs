@@ -22,7 +22,7 @@ enum Question {
 
 /// Drops an error by `drop`. Returns the smallest wait that the calls in it recommend.
 pub(crate) fn dropped(drop: impl FnOnce()) -> Option<Duration> {
-    match question::ask(&QUESTION, Question::Open(None), drop) {
+    match question::ask(&QUESTION, Question::Open(None), drop).1 {
         Some(Question::Open(wait)) => wait,
         Some(Question::Closed) | None => None,
     }
@@ -93,7 +93,7 @@ pub(crate) struct EarlierWaits {
 
 impl EarlierWaits {
     /// Returns the smallest wait, if `last` is that of the last error.
-    pub(super) fn least_with(self, last: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn least_with(self, last: Option<Duration>) -> Option<Duration> {
         let last = last.map(|wait| wait.saturating_sub(self.passed));
         self.least.into_iter().chain(last).min()
     }

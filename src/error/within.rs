@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
+use std::time::Duration;
 
 use crate::policy::StopReason;
 use crate::question;
@@ -19,6 +20,8 @@ pub(crate) struct End {
     pub(crate) is_refusal: bool,
     /// Its reason.
     pub(crate) reason: StopReason,
+    /// The wait that it recommends.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -96,7 +99,7 @@ pub(crate) fn drops_part(is_cut: bool, drop: impl FnOnce()) -> bool {
         drop();
         return false;
     }
-    question::ask(&PART, Part::None, drop) == Some(Part::Shown)
+    question::ask(&PART, Part::None, drop).1 == Some(Part::Shown)
 }
 
 /// Drops an attempt by `drop`. There are no streams.
@@ -105,6 +108,25 @@ pub(crate) fn drops_part(is_cut: bool, drop: impl FnOnce()) -> bool {
 pub(crate) fn drops_part(_is_cut: bool, drop: impl FnOnce()) -> bool {
     drop();
     false
+}
+
+/// Polls an attempt by `poll`. Returns also whether a stream that was dropped meanwhile has shown a part of
+/// an answer. A call around this one sees it too.
+#[cfg(feature = "stream")]
+pub(crate) fn polls_part<R>(poll: impl FnOnce() -> R) -> (R, bool) {
+    let (polled, part) = question::ask(&PART, Part::None, poll);
+    let has_shown = part == Some(Part::Shown);
+    if has_shown {
+        note_part();
+    }
+    (polled, has_shown)
+}
+
+/// Polls an attempt by `poll`. There are no streams.
+#[cfg(not(feature = "stream"))]
+#[inline]
+pub(crate) fn polls_part<R>(poll: impl FnOnce() -> R) -> (R, bool) {
+    (poll(), false)
 }
 
 /// Notes that a stream is dropped which has shown a part of an answer.

@@ -37,19 +37,26 @@ impl<'a, A> Alternative<'a, A> {
         self.elapsed
     }
 
-    /// Returns the time left until the deadline of the whole call. `None` without a deadline.
+    /// Returns the time left until the deadline of the whole call, at the start of this alternative.
+    ///
+    /// Without a total timeout it is [`Duration::MAX`], which sets no limit in practice: a timeout of
+    /// this length ends after 584 years.
     #[must_use]
-    pub const fn remaining(&self) -> Option<Duration> {
-        self.remaining
+    pub const fn remaining(&self) -> Duration {
+        match self.remaining {
+            Some(remaining) => remaining,
+            None => Duration::MAX,
+        }
     }
 
     /// Returns the remaining time divided by the number of alternatives left including this one.
     ///
-    /// Returns `None` without a deadline. Use the share as the timeout of this alternative: even if
-    /// it hangs, the other alternatives then get their time. The last one gets all the rest.
+    /// Use the share as the timeout of this alternative: even if it hangs, the other alternatives
+    /// then get their time. The last one gets all the rest. Without a total timeout the share is
+    /// [`Duration::MAX`], like [`remaining`](Self::remaining).
     #[must_use]
-    pub fn share(&self) -> Option<Duration> {
+    pub fn share(&self) -> Duration {
         let left = u32::try_from(self.count.saturating_sub(self.index)).unwrap_or(u32::MAX);
-        self.remaining.map(|remaining| remaining / left.max(1))
+        self.remaining.map_or(Duration::MAX, |remaining| remaining / left.max(1))
     }
 }

@@ -15,7 +15,9 @@ use crate::policy::AsPolicy;
 /// * Otherwise, and without a verdict, the call ends.
 ///
 /// An outcome that is ready takes precedence over the token and the deadline, and these take
-/// precedence over the start of the next alternative.
+/// precedence over the start of the next alternative. At the deadline the alternative in flight is polled once
+/// more. A call within it whose own deadline coincides, such as one with the [share](Alternative::share) of
+/// the last alternative, then ends by itself, and the error is its own. The error names any other call.
 ///
 /// Within `op`, call each alternative on its own [`Upstream`](crate::Upstream). The fallback itself
 /// may get a name, or an upstream shared by all alternatives, on which each alternative is an

@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Counted, Pending, PendingOf};
+use crate::engine::{CallState, Counted, Finish, Pending, PendingOf};
 use crate::error::waits::Waits;
 use crate::error::{GaveUp, within};
 use crate::observe::CallKind;
@@ -47,7 +47,14 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[track_caller]
     pub(super) fn new(alternatives: &'a [A], op: F, policy: P, token: K) -> Self {
         let count = u32::try_from(alternatives.len()).unwrap_or(u32::MAX);
-        let policy = Counted { policy, count, is_partial: false, waits: Waits::default() };
+        let policy = Counted {
+            policy,
+            count,
+            is_partial: false,
+            has_shown: false,
+            waits: Waits::default(),
+            cut_call: None,
+        };
         let call = CallState::new(CallKind::Fallback, policy, token);
         Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
     }
@@ -103,11 +110,23 @@ where
                     let (count, elapsed, remaining) =
                         (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
                     let alternative = Alternative { value, index, count, elapsed, remaining };
+                    this.call.policy.has_shown = false;
                     this.state.set(State::Trying { attempt: (this.op)(alternative) });
                     continue;
                 }
-                StateProj::Trying { attempt } => {
-                    match ready!(this.call.poll_attempt(0, attempt, this.pending.as_mut(), cx)) {
+                StateProj::Trying { mut attempt } => {
+                    let (call, pending) = (&mut *this.call, this.pending.as_mut());
+                    let poll = || match call.poll_attempt(0, attempt.as_mut(), pending, cx) {
+                        Poll::Ready(Err(Finish::Deadline)) => {
+                            let (polled, name) = call.poll_overdue(0, attempt, cx);
+                            call.policy.cut_call = name;
+                            Poll::Ready(polled)
+                        }
+                        polled => polled,
+                    };
+                    let (polled, has_shown) = within::polls_part(poll);
+                    this.call.policy.has_shown |= has_shown;
+                    match ready!(polled) {
                         Ok(answer) => {
                             this.state.set(State::Done);
                             let attempts = this.call.attempts();

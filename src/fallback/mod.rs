@@ -74,11 +74,7 @@
 //! let ask_one = |alternative: Alternative<'_, &'static Upstream>| {
 //!     let (upstream, share) = (*alternative.value(), alternative.share());
 //!     async move {
-//!         let policy = RetryPolicy::new().with_classifier(later);
-//!         let policy = match share {
-//!             Some(share) => policy.with_total_timeout(share),
-//!             None => policy,
-//!         };
+//!         let policy = RetryPolicy::new().with_classifier(later).with_total_timeout(share);
 //!         retry(|_| ask(upstream.name()), policy, Never).on(upstream).await
 //!     }
 //! };

@@ -8,7 +8,7 @@ use crate::classify::Classify;
 use crate::engine::{Classified, Finish};
 use crate::error::GaveUp;
 use crate::observe::EventKind;
-use crate::policy::{AsPolicy, Attempt, StopReason};
+use crate::policy::{AsPolicy, Attempt, Sending, StopReason};
 use crate::upstream::TargetFor;
 use crate::verdict::Health;
 
@@ -115,20 +115,20 @@ where
         let mut this = self.project();
         *this.state = State::Done;
         let mut slots = Vec::with_capacity(1 + this.hedges.len());
-        let mut is_unsent = true;
+        let mut sending = Sending::NotSent;
         if this.first.is_some() {
             this.call.dropping(0, true, || this.first.set(None));
-            is_unsent = this.call.is_unsent();
+            sending = this.call.sending();
             slots.push(0);
         }
         for joined in std::mem::take(this.hedges) {
             let slot = joined.number as usize - 1;
             this.call.dropping(slot, true, || drop(joined));
-            is_unsent &= this.call.is_unsent();
+            sending = sending.min(this.call.sending());
             slots.push(slot);
         }
         // One of them that may have sent the request is enough for a doubt.
-        this.call.set_unsent(is_unsent);
+        this.call.set_sending(sending);
         Err(this.call.close_cut(slots.into_iter(), reason))
     }
 }

@@ -203,6 +203,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<T, GaveUp<E>>>> {
         let mut this = self.as_mut().project();
+        this.call.engine.tell_name();
         if this.pace.first().is_none() {
             this.call.engine.note_start();
             // The start of the attempt, not of the call: it may have waited for its admission.

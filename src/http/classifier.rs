@@ -55,14 +55,14 @@ use crate::verdict::{Cut, Health, Verdict};
 /// assert_eq!(verdict, Verdict::transient().not_again());
 ///
 /// // The request has an `Idempotency-Key`:
-/// let keyed = booking.assume_idempotent();
-/// let verdict = keyed.verdict(StatusCode::BAD_GATEWAY, None);
+/// let verdict = Classifier::keyed().verdict(StatusCode::BAD_GATEWAY, None);
 /// assert_eq!(verdict, Verdict::transient().idempotent());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Classifier {
     idempotent: bool,
+    keyed: bool,
     conflict: bool,
     place: Option<&'static str>,
 }
@@ -70,13 +70,19 @@ pub struct Classifier {
 impl Classifier {
     /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
-        Self { idempotent: true, conflict: true, place: None }
+        Self { idempotent: true, keyed: false, conflict: true, place: None }
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
     /// again if it is known not to have been executed.
     pub const fn non_idempotent() -> Self {
-        Self { idempotent: false, conflict: true, place: None }
+        Self { idempotent: false, keyed: false, conflict: true, place: None }
+    }
+
+    /// Creates a classifier for requests that have an effect and an `Idempotency-Key`, such as the `POST` of a
+    /// payment. The error of the call [says](Verdict::keyed) whether the request may have been executed.
+    pub const fn keyed() -> Self {
+        Self { keyed: true, ..Self::idempotent() }
     }
 
     /// Creates a classifier for the idempotency of `method`.
@@ -88,8 +94,8 @@ impl Classifier {
         if method.is_idempotent() { Self::idempotent() } else { Self::non_idempotent() }
     }
 
-    /// Treats the request as idempotent regardless of its method: the request has an idempotency
-    /// key or only reads.
+    /// Treats the request as idempotent regardless of its method, such as a `POST` that only reads. For a
+    /// request with an idempotency key use [`keyed`](Self::keyed).
     pub const fn assume_idempotent(mut self) -> Self {
         self.idempotent = true;
         self
@@ -173,9 +179,10 @@ impl Classifier {
             _ => Verdict::fatal().with_health(Health::Healthy),
         };
         let verdict = self.with_idempotency(verdict);
-        // The server says that it does not execute the request. A proxy answers 499 of a caller that has gone.
         let verdict = match status.as_u16() {
-            400..=498 => verdict.without_effect(),
+            // The server, or a network on the way, says that it does not execute the request.
+            400..=498 | 501 | 505 | 506 | 508 | 510 | 511 => verdict.without_effect(),
+            499 => verdict.not_told(), // a proxy says that its caller has gone
             _ => verdict,
         };
         match after {
@@ -189,9 +196,13 @@ impl Classifier {
         }
     }
 
-    /// States that the request is idempotent if it is.
+    /// States that the request is idempotent or has a key, if so.
     const fn with_idempotency(self, verdict: Verdict) -> Verdict {
-        if self.idempotent { verdict.idempotent() } else { verdict }
+        match (self.keyed, self.idempotent) {
+            (true, _) => verdict.keyed(),
+            (false, true) => verdict.idempotent(),
+            (false, false) => verdict,
+        }
     }
 
     /// Forbids a repetition if the request is not idempotent. The health stays.
@@ -264,15 +275,12 @@ impl Classifier {
             Outcome::NotSent => self.not_sent(),
             Outcome::Unanswered | Outcome::Incomplete => self.unanswered(),
             Outcome::Cut | Outcome::CutBody => self.unanswered().on_cut(),
-            // The whole answer arrived, so the upstream works.
-            Outcome::NotUnderstood => final_but_healthy,
             // Nothing was sent, so the upstream is not to blame.
             Outcome::NotBuilt => Verdict::fatal().not_sent(),
-            // Each request had an answer, and the same redirects come again.
-            Outcome::Redirected if self.idempotent => final_but_healthy,
-            // A 303 comes after the execution, and the error does not tell it from a 307. So nobody knows
-            // the end, as after a cut.
-            Outcome::Redirected => final_but_healthy.on_cut(),
+            // The whole answer arrived, so the upstream works. Its status promises the execution, but nobody
+            // can read the rest. A redirect promises it if it is a 303, and the error does not tell it
+            // from a 307.
+            Outcome::NotUnderstood | Outcome::Redirected => final_but_healthy.not_told(),
         };
         self.with_idempotency(verdict)
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::header::{HeaderMap, SET_COOKIE};
 use ::http::{Response, StatusCode};
 
 use super::StatusError;
@@ -68,6 +69,7 @@ pub struct Failure(Box<Inner>);
 #[derive(Clone, Debug)]
 struct Inner {
     outcome: Outcome,
+    headers: HeaderMap,
     body: String,
     /// The URL of the request or of its answer, if the client tells it. Empty otherwise.
     url: String,
@@ -120,8 +122,8 @@ impl Outcome {
 impl Failure {
     /// Returns answers other than 4xx and 5xx unchanged and turns the others into a failure.
     ///
-    /// The failure keeps the first KiB of the body. This function does not read a body, so limit the
-    /// size where you read it.
+    /// The failure keeps the headers and the first KiB of the body. This function does not read a body, so
+    /// limit the size where you read it.
     ///
     /// # Errors
     ///
@@ -129,7 +131,10 @@ impl Failure {
     pub fn check<B: AsRef<[u8]>>(answer: Response<B>) -> Result<Response<B>, Self> {
         match StatusError::check(answer.status(), answer.headers()) {
             Ok(()) => Ok(answer),
-            Err(refused) => Err(Self::refused(refused, answer.body().as_ref())),
+            Err(refused) => {
+                let (parts, body) = answer.into_parts();
+                Err(Self::refused(refused, parts.headers, body.as_ref()))
+            }
         }
     }
 
@@ -150,20 +155,27 @@ impl Failure {
 
     /// Creates a failure of a request whose whole answer arrived, but the program cannot read it:
     /// the JSON has another form than the type. No request is sent again, because the next answer
-    /// has the same form. The server is healthy and may have executed the request.
+    /// has the same form. The server is healthy and may have executed the request, so a call that is not
+    /// idempotent is [in doubt](crate::GaveUp::is_in_doubt).
     #[must_use]
     pub fn not_understood(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::caused(Outcome::NotUnderstood, cause.into())
     }
 
-    pub(super) fn refused(refused: StatusError, body: &[u8]) -> Self {
+    pub(super) fn refused(refused: StatusError, mut headers: HeaderMap, body: &[u8]) -> Self {
+        // `Debug` must not print the session of a user.
+        for (name, value) in &mut headers {
+            if name == SET_COOKIE {
+                value.set_sensitive(true);
+            }
+        }
         let (outcome, body) = (Outcome::Refused(refused), text(body));
-        Self(Box::new(Inner { outcome, body, url: String::new(), cause: None }))
+        Self(Box::new(Inner { outcome, headers, body, url: String::new(), cause: None }))
     }
 
     pub(super) fn caused(outcome: Outcome, cause: Box<dyn Error + Send + Sync>) -> Self {
-        let cause = Some(Arc::from(cause));
-        Self(Box::new(Inner { outcome, body: String::new(), url: String::new(), cause }))
+        let (headers, body, url) = (HeaderMap::new(), String::new(), String::new());
+        Self(Box::new(Inner { outcome, headers, body, url, cause: Some(Arc::from(cause)) }))
     }
 
     /// Adds the URL of the request or of its answer.
@@ -194,6 +206,15 @@ impl Failure {
             Outcome::Refused(refused) => refused.retry_after(),
             _ => None,
         }
+    }
+
+    /// Returns the headers of the answer, such as the `x-request-id` that the support of a service asks for.
+    /// They are empty without an answer, and if the failure was made of an error that has lost them.
+    ///
+    /// `Debug` omits the values of `set-cookie` and those that are [sensitive][::http::HeaderValue::set_sensitive].
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.0.headers
     }
 
     /// Returns the error that the failure was made of, such as the `reqwest::Error`. A failure made of an
@@ -325,7 +346,7 @@ impl Error for Failure {
 
 impl From<StatusError> for Failure {
     fn from(refused: StatusError) -> Self {
-        Self::refused(refused, &[])
+        Self::refused(refused, HeaderMap::new(), &[])
     }
 }
 

@@ -24,12 +24,13 @@
 //! | 504 Gateway Timeout | yes | no | failing | the gateway stopped waiting, but the upstream may not have stopped working |
 //! | 507 Insufficient Storage with `Retry-After` | yes | no | failing | the server says that space will be available again. Parts may be done |
 //! | 507 Insufficient Storage without | no | no | failing | the request must not be repeated without a new action of the user (RFC 4918 §11.5) |
-//! | 501, 505, 506, 510 | no | no | healthy | the server cannot do this at all, in this version, as configured, or without an extension. The next attempt changes nothing |
-//! | 508 Loop Detected | no | no | healthy | the resource contains itself (RFC 5842 §7.2), also at the next attempt |
+//! | 501, 505, 506, 510 | no | no | healthy | the server cannot do this at all, in this version, as configured, or without an extension. Not executed, and the next attempt changes nothing |
+//! | 508 Loop Detected | no | no | healthy | the resource contains itself (RFC 5842 §7.2), also at the next attempt. The whole operation has failed |
 //! | 511 Network Authentication Required | no | no | unknown | a network on the way requires a login (RFC 6585 §6): the server never saw the request, and a repetition does not log in |
 //! | any other 5xx | yes | no | failing | treated as 500, as RFC 9110 §15 says |
+//! | 499 | no | no | healthy | a proxy says that its caller closed the connection, so the call is in doubt if the request is not idempotent |
 //! | any other answer | no | no | healthy | the request is at fault, or there is no failure |
-//! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`] |
+//! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`]. The server has executed the request, most likely, so the call is in doubt if the request is not idempotent |
 //! | redirects that the client does not follow to their end | no | no | healthy | the same redirects come again. The first one may come after the execution (303), so the call is in doubt if the request is not idempotent |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |

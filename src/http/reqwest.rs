@@ -9,7 +9,7 @@ use crate::verdict::{Cut, Verdict};
 
 /// Returns answers other than 4xx and 5xx unchanged and turns the others into a [`Failure`].
 ///
-/// The failure keeps the wait of `Retry-After` and the start of the body. Reading the body stops
+/// The failure keeps the headers and the start of the body. Reading the body stops
 /// after 1 KiB, and the rest is dropped with the connection. If a body breaks off, the part that
 /// arrived counts. A browser hands over whole bodies only, so there the body is read to its end.
 ///
@@ -50,7 +50,8 @@ pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
         Err(refused) => {
             let mut url = answer.url().clone();
             strip(&mut url);
-            Err(Failure::refused(refused, &start(answer).await).at(url.into()))
+            let headers = answer.headers().clone();
+            Err(Failure::refused(refused, headers, &start(answer).await).at(url.into()))
         }
     }
 }

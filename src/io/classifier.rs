@@ -36,18 +36,52 @@ use crate::verdict::{Cut, Health, Verdict};
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Classifier {
     idempotent: bool,
+    place: Option<&'static str>,
 }
 
 impl Classifier {
     /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
-        Self { idempotent: true }
+        Self { idempotent: true, place: None }
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
     /// again if it surely [was never sent](never_sent).
     pub const fn non_idempotent() -> Self {
-        Self { idempotent: false }
+        Self { idempotent: false, place: None }
+    }
+
+    /// Sets the [place](Classify::place) that the requests go to, such as `print a receipt`. A second call replaces
+    /// the first one.
+    ///
+    /// The log prints the place before the words of a failure that does not name it: an `io::Error` often names
+    /// neither the peer nor the request, and an attempt that was cut has no error at all. So does the error of the
+    /// call, but it has the words of an error only in its alternate form (`{:#}`). The place is not part of a
+    /// verdict. A pair of classifiers has the place of its first member that knows one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::io::Classifier;
+    /// use resile::{Never, RetryPolicy, retry};
+    /// use std::io;
+    /// use std::time::Duration;
+    ///
+    /// const PRINT: RetryPolicy<Classifier> = RetryPolicy::new()
+    ///     .with_attempt_timeout(Duration::from_secs(2))
+    ///     .with_classifier(Classifier::non_idempotent().with_place("print a receipt"));
+    ///
+    /// # async fn print() -> io::Result<()> { std::future::pending().await }
+    /// let gave_up = retry(|_| print(), PRINT, Never).await.unwrap_err();
+    /// let end = "(last failure: print a receipt: did not finish within 2s)";
+    /// assert!(gave_up.to_string().ends_with(end));
+    /// # }
+    /// ```
+    pub const fn with_place(mut self, place: &'static str) -> Self {
+        self.place = Some(place);
+        self
     }
 
     /// Returns whether requests count as idempotent.
@@ -84,8 +118,8 @@ impl Classifier {
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the part of the error that this
-    /// classifier knows, and asks it. The opinion on cut attempts and the word of `error.type` remain
-    /// those of this classifier.
+    /// classifier knows, and asks it. The opinion on cut attempts, the [place](Self::with_place) and the
+    /// word of `error.type` remain those of this classifier.
     ///
     /// # Examples
     ///
@@ -116,7 +150,7 @@ impl Classifier {
         F: Fn(&Self, &E) -> V,
         V: Opinion,
     {
-        Over::new(self, self.unanswered(), map)
+        Over::new(self, self.unanswered(), map).with_place(self.place)
     }
 }
 
@@ -128,6 +162,10 @@ impl Classify<io::Error> for Classifier {
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {
         Some(self.unanswered())
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.place.map(Cow::Borrowed)
     }
 
     /// Returns a word such as `refused`, `connection_lost`, `timeout` or `name_lookup`.

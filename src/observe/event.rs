@@ -6,6 +6,7 @@ use super::failure::AttemptFailure;
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
 use super::no_room::NoRoom;
+use super::placed::Placed;
 use super::too_long::TooLong;
 use crate::breaker::Transition;
 #[cfg(feature = "fleet")]
@@ -27,6 +28,9 @@ pub struct Event<'a> {
     pub kind: EventKind<'a>,
     /// The state of the upstream's parts at the time of the event.
     pub gauges: Gauges,
+    /// Knows the place of the requests. `None` if nobody does, and for an event of the upstream itself. The
+    /// failure in an event knows it too.
+    pub(crate) place: Option<&'a dyn Placed>,
 }
 
 /// The call that an [`Event`] is about.
@@ -143,7 +147,8 @@ pub enum EventKind<'a> {
         attempt: Attempt,
         /// The error and its classification.
         failure: AttemptFailure<'a>,
-        /// The delay before the next attempt.
+        /// The delay before the next attempt. The words of the event have the hold of the cooldown or of
+        /// the quota instead if that is longer.
         delay: Duration,
         /// The end of the delay, as a reading of the upstream's [`Timer`](crate::time::Timer).
         ///
@@ -215,9 +220,8 @@ pub enum EventKind<'a> {
     /// A part of the upstream begins to make calls wait or to refuse them.
     ///
     /// One further event says so before [`Relieved`](Self::Relieved), if calls waited at first and then the
-    /// queue is full. The quota of a fleet has no event in
-    /// the first two seconds of a member and before the first exchange after its rest, because its share
-    /// is not known then.
+    /// queue is full. The quota of a fleet has no event in the first two seconds of a member and before the
+    /// first exchange after its rest, because its share is not known then.
     #[non_exhaustive]
     Limiting {
         /// The part.
@@ -245,10 +249,41 @@ pub enum EventKind<'a> {
         ago: Duration,
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
-        /// The number of refusals among them.
+        /// The number of refusals among them. For a cooldown, those of the attempts whose call ended at once.
         refused: u64,
+        /// The number of holds, each of which began after the end of the one before. 0 if it is not a cooldown.
+        holds: u64,
         /// True if the process leaves its fleet, which says nothing of the room that the part has.
         leaves: bool,
+    },
+    /// Many attempts fail and announce a retry by [`Waiting`](Self::Waiting): ten within ten seconds. The event
+    /// comes once, and again with a failure after each minute.
+    ///
+    /// Only failures of calls on this upstream count. A retry that was announced may never be sent. Meanwhile the
+    /// [`Log`](super::Log) writes each `Waiting` at DEBUG.
+    ///
+    /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has no `SurgeOver`: it
+    /// ends silently after ten seconds without one.
+    #[non_exhaustive]
+    Surge {
+        /// The number of these attempts since the start of the surge.
+        failures: u64,
+        /// The time from the first of them to the last.
+        lasted: Duration,
+        /// True for the first event of a surge.
+        begins: bool,
+        /// The latest failure.
+        failure: AttemptFailure<'a>,
+    },
+    /// No such failure came for ten seconds after many. The event comes with the next report of an attempt.
+    #[non_exhaustive]
+    SurgeOver {
+        /// The number of attempts that announced a retry.
+        failures: u64,
+        /// The time from the first of them to the last.
+        lasted: Duration,
+        /// The time from the last one until this event.
+        ago: Duration,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]
@@ -294,8 +329,8 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `learned`, `breaker`,
-    /// `fleet`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `surge`, `surge_over`, `lowered`,
+    /// `learned`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -311,6 +346,8 @@ impl EventKind<'_> {
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
             Self::Relieved { .. } => "relieved",
+            Self::Surge { .. } => "surge",
+            Self::SurgeOver { .. } => "surge_over",
             Self::Lowered { .. } => "lowered",
             Self::Learned(_) => "learned",
             Self::Breaker { .. } => "breaker",

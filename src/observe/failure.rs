@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::allotted::{InFlight, write_cut};
 use super::placed::write_placed;
-use crate::policy::{NOT_WANTED, effect_in_words};
+use crate::policy::{NOT_WANTED, Sending};
 use crate::time::Rounded;
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -54,14 +54,69 @@ impl AttemptFailure<'_> {
         if verdict.is_not_wanted() {
             write!(f, ", {NOT_WANTED}")?;
         }
+        self.fmt_wait(f, is_over, told)
+    }
+
+    /// The same without the words that the upstream wants no retry.
+    pub(super) fn fmt_wait(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        is_over: bool,
+        told: Option<Duration>,
+    ) -> fmt::Result {
+        let Some(verdict) = self.verdict else { return Ok(()) };
         match (verdict.hint(), verdict.floor()) {
             (Some(hint), _) if told == Some(hint) || hint.is_zero() => Ok(()),
             (Some(hint), _) => write!(f, ", the upstream asked for a wait of {}", Rounded(hint)),
             (None, Some(floor)) if !is_over => {
-                write!(f, ", the classifier demands a wait of {}", Rounded(floor))
+                write!(f, ", a wait of at least {} is set for this error", Rounded(floor))
             }
             (None, _) => Ok(()),
         }
+    }
+
+    /// Writes what the upstream asked for after the `delay` that the line names. A wait that reads like it
+    /// is named without its number.
+    pub(super) fn fmt_delayed(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        is_over: bool,
+        delay: Option<Duration>,
+    ) -> fmt::Result {
+        let is_told = |it: &Verdict| {
+            let both = it.positive_wait().zip(delay);
+            !it.is_not_wanted() && both.is_some_and(|(it, delay)| Rounded(it).reads_like(delay))
+        };
+        match self.verdict.filter(is_told) {
+            Some(verdict) if verdict.hint().is_some() => f.write_str(", as the upstream asked"),
+            Some(_) => f.write_str(", as set for this error"),
+            None => self.fmt_asked(f, is_over, None),
+        }
+    }
+
+    /// Returns a time before which the attempt after this failure surely does not begin, if a part of the
+    /// upstream holds it: `cooldown` is the rest of the cooldown's hold.
+    pub(super) fn held(&self, cooldown: Option<Duration>) -> Option<Duration> {
+        self.in_flight.and_then(|in_flight| in_flight.held).max(cooldown)
+    }
+
+    /// Returns which part of the upstream holds the attempt for this [time](Self::held).
+    pub(super) fn held_in_words(&self, cooldown: Option<Duration>) -> &'static str {
+        match self.in_flight.and_then(|in_flight| in_flight.held) {
+            Some(held) if Some(held) > cooldown => ", held by the quota",
+            _ => ", held by the cooldown",
+        }
+    }
+
+    /// Returns whether the failure is none of this upstream: a part that refuses has events of its own, and a
+    /// cancellation is the wish of the caller.
+    pub(crate) const fn is_elsewhere(&self) -> bool {
+        self.is_refusal || self.is_cancelled
+    }
+
+    /// Returns whether a healthy upstream reports the error, such as a collision with another caller.
+    pub(crate) fn is_of_healthy(&self) -> bool {
+        self.health() == Health::Healthy
     }
 
     /// Returns the health of the upstream as shown by this attempt.
@@ -77,12 +132,20 @@ impl AttemptFailure<'_> {
 /// the event.
 impl fmt::Display for AttemptFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let InFlight { place, allotted, is_dropped, has_effect, .. } =
-            self.in_flight.copied().unwrap_or_default();
+        let InFlight {
+            place, allotted, is_dropped, sending, effect, awaits_content, earlier, ..
+        } = self.in_flight.copied().unwrap_or_default();
         match (self.cut, self.error) {
             (Some(cut), _) => {
-                let is_unsent = self.verdict.is_some_and(|verdict| verdict.is_not_sent());
-                write_cut(f, cut, place, allotted, effect_in_words(is_unsent, has_effect))
+                let sending = match self.verdict {
+                    Some(verdict) if verdict.is_not_sent() => Sending::NotSent,
+                    // The sentence has said it of the dropped one.
+                    _ if is_dropped => Sending::Unknown,
+                    _ => sending,
+                };
+                let effect = effect.of_attempt(sending);
+                let allotted = allotted.map(|it| it.after_error(earlier.is_some()));
+                write_cut(f, cut, awaits_content, place, allotted, effect)
             }
             // The sentence has named the place of a dropped attempt.
             (None, Some(error)) => write_placed(f, place.filter(|_| !is_dropped), error),

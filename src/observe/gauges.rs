@@ -3,14 +3,15 @@ use std::time::Duration;
 
 use crate::breaker::State;
 #[cfg(feature = "fleet")]
-use crate::fleet::Status;
-#[cfg(feature = "fleet")]
-use crate::quota::Dimension;
+use crate::fleet::{State as FleetState, Status};
 use crate::quota::Levels;
+#[cfg(feature = "fleet")]
+use crate::quota::{Dimension, Rate};
 
 /// The state of an upstream's parts. A part that the upstream does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
 pub struct Gauges {
     /// The number of retries the budget can pay for.
     pub tokens: Option<u32>,
@@ -38,11 +39,23 @@ pub struct Gauges {
     /// True while this process has too few tokens for a retry, and the fleet may have some.
     #[cfg(feature = "fleet")]
     pub lacks_lease: bool,
-    /// The limit of a shared quota of which the least is left, as far as it is used, and its period.
+    /// True while such a hold ends later than the other process was told, because the upstream throttled an
+    /// attempt of this one too.
     #[cfg(feature = "fleet")]
-    pub(crate) scarce: Option<(Dimension, u32, Duration)>,
+    pub(crate) is_throttled_too: bool,
+    /// The limit of a shared quota of which the least is left, and its units as far as it is used.
+    #[cfg(feature = "fleet")]
+    pub(crate) scarce: Option<(Dimension, Rate, u32)>,
     /// True while the cooldown holds calls because the program asked for it by hand.
     pub(crate) is_hold_by_hand: bool,
+    /// True while the breaker is open, and another process probes when its open time is over.
+    pub(crate) is_probed: bool,
+    /// True while the queue of the quota is full.
+    pub(crate) is_quota_full: bool,
+    /// True while the quota lacks units because a refusal of the upstream has emptied it.
+    pub(crate) is_quota_emptied: bool,
+    /// True in a surge of failures.
+    pub(crate) is_surge: bool,
 }
 
 impl Gauges {
@@ -55,20 +68,38 @@ impl Gauges {
         false
     }
 
+    /// Returns whether the upstream throttled an attempt of this process too, within the hold of another one.
+    #[cfg_attr(not(feature = "fleet"), expect(clippy::unused_self, reason = "no other process"))]
+    pub(super) const fn is_throttled_too(&self) -> bool {
+        #[cfg(feature = "fleet")]
+        return self.is_throttled_too;
+        #[cfg(not(feature = "fleet"))]
+        false
+    }
+
     /// Writes the limit that the processes of a fleet share, if it is known: "4 processes share the limit of
-    /// requests (100 per 1s), ".
+    /// requests (100 per 1s), ". In safe mode nobody shares, and each process has a part of the limit.
     #[cfg_attr(
         not(feature = "fleet"),
         expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no other process")
     )]
     pub(super) fn write_shared_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(feature = "fleet")]
-        if let (Some(fleet), Some((dimension, count, period))) = (self.fleet, self.scarce) {
-            if fleet.members > 1 {
-                let members = fleet.members;
-                write!(f, "{members} processes share the limit of {} ", dimension.noun())?;
-                write!(f, "({count} per {period:?}), ")?;
+        if let (Some(fleet), Some((dimension, rate, used))) = (self.fleet, self.scarce) {
+            let (members, noun) = (fleet.members, dimension.noun());
+            match fleet.state {
+                FleetState::Safe => f.write_str(
+                    "the store of the fleet does not answer, so this process uses its part of",
+                )?,
+                _ if members > 1 => write!(f, "{members} processes share")?,
+                _ => return Ok(()),
             }
+            let (count, period) = (rate.count(), rate.period());
+            write!(f, " the limit of {noun} ({count} per {period:?}")?;
+            if used != count {
+                write!(f, ", now {used}")?;
+            }
+            f.write_str("), ")?;
         }
         #[cfg(not(feature = "fleet"))]
         let _ = f;
@@ -84,9 +115,18 @@ impl Gauges {
         false
     }
 
-    /// Returns whether the breaker is half-open.
-    pub(super) fn is_half_open(&self) -> bool {
-        self.breaker == Some(State::HalfOpen)
+    /// Returns the words for a breaker that refuses calls without a known end, if this process knows why.
+    pub(super) fn open_in_words(&self) -> Option<&'static str> {
+        self.breaker?.endless_in_words(self.is_probed)
+    }
+
+    /// Returns the condition of a retry that a part would refuse as the part is now, or no words.
+    pub(super) const fn retry_in_words(&self) -> &'static str {
+        match self.breaker {
+            Some(State::Open | State::HalfOpen) => " if the circuit breaker admits it",
+            _ if self.is_quota_full => " if the queue of the quota has room",
+            _ => "",
+        }
     }
 
     #[cfg(any(feature = "tracing", feature = "metrics"))]

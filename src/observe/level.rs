@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use tracing::Level;
 
 use super::event::{CallKind, Event, EventKind};
+use super::failure::AttemptFailure;
 use super::held_by::HeldBy;
 use crate::breaker::Transition;
 use crate::policy::StopReason;
 use crate::quota::Evidence;
-use crate::verdict::Health;
 
 /// Returns the level of the line of an event. `None` if it has none.
 pub(super) fn level(event: &Event<'_>) -> Option<Level> {
@@ -18,24 +18,23 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
             let inner = event.call?.site;
             is_new_pair(outer, inner).then_some(Level::WARN)?
         }
-        // The part that refuses has lines of its own, at its start and at its end. A cancellation
-        // is the wish of the caller.
-        EventKind::Waiting { failure, .. } if failure.is_refusal || failure.is_cancelled => {
-            Level::DEBUG
-        }
         // The store of the fleet has a line that names the process.
         EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
             Level::DEBUG
         }
-        // A collision with another caller, such as on a row or on a version. A busy row has hundreds in a
-        // second, and nearly all of their calls succeed.
-        EventKind::Waiting { failure, .. }
-            if failure.health() == Health::Healthy
-                && event.call.is_some_and(|call| call.kind != CallKind::Fallback) =>
-        {
+        EventKind::Waiting { failure, .. } if failure.is_elsewhere() => Level::DEBUG,
+        // A fallback has one line for each of its alternatives.
+        EventKind::Waiting { .. } if event.call.is_some_and(|it| it.kind == CallKind::Fallback) => {
+            Level::WARN
+        }
+        // A busy row has hundreds of collisions in a second, and nearly all of their calls succeed. Many of
+        // them, and a surge, have lines of their own, at the start and once a minute.
+        EventKind::Waiting { failure, .. } if failure.is_of_healthy() || event.gauges.is_surge => {
             Level::DEBUG
         }
+        EventKind::Surge { failure, .. } if failure.is_of_healthy() => Level::INFO,
         EventKind::Waiting { .. }
+        | EventKind::Surge { .. }
         | EventKind::Limiting { .. }
         | EventKind::Breaker {
             transition: Transition::Opened { .. } | Transition::Isolated, ..
@@ -53,7 +52,8 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         },
         EventKind::Learned(_)
         | EventKind::Breaker { transition: Transition::Closed { .. }, .. }
-        | EventKind::Relieved { .. } => Level::INFO,
+        | EventKind::Relieved { .. }
+        | EventKind::SurgeOver { .. } => Level::INFO,
         EventKind::Started { attempt, .. } => {
             let is_hedge =
                 event.call.is_some_and(|call| call.kind == CallKind::Hedge) && !attempt.is_first();
@@ -85,23 +85,36 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
     Some(match reason {
         // Also that of the last alternative.
         _ if failure.is_cancelled => Level::DEBUG,
-        // A fallback is the last resort of its caller, so its end is no detail of an outage.
-        _ if is_refusal && !is_fallback => Level::DEBUG,
+        // The part has a line at its start, and its refusals would flood the log.
+        _ if is_refusal => Level::DEBUG,
         // Somebody must find out the outcome of a request in doubt.
         _ if in_doubt => Level::WARN,
         // The line of the fallback has the same words.
         _ if event.call.is_some_and(|call| call.is_told) => Level::DEBUG,
         StopReason::Cancelled => Level::DEBUG,
+        // A fallback is the last resort of its caller, so its end is no detail of an outage.
         _ if is_fallback => Level::WARN,
         // The caller counts on a retry and does not see that it got none.
-        StopReason::Fatal if failure.verdict.is_some_and(|it| it.is_not_repeatable()) => {
-            Level::WARN
-        }
+        StopReason::Fatal if lacks_retry(event, &failure) => Level::WARN,
         StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
+        // The attempts before did nothing, so the error is not about their traces, but the caller's own.
+        StopReason::Fatal if is_without_effect(&failure) => Level::DEBUG,
         // There is no retry, so this error is the caller's like any other.
         StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => Level::DEBUG,
         _ => Level::WARN,
     })
+}
+
+/// Returns whether surely no attempt of the call had an effect.
+fn is_without_effect(failure: &AttemptFailure<'_>) -> bool {
+    failure.in_flight.is_some_and(|it| !it.effect.may_have)
+}
+
+/// Returns whether nobody has the request for a retry that is allowed, or the upstream asks for none.
+fn lacks_retry(event: &Event<'_>, failure: &AttemptFailure<'_>) -> bool {
+    let Some(verdict) = failure.verdict else { return false };
+    let may_retry = event.call.is_some_and(|call| call.allowed > 1);
+    verdict.is_not_repeatable() || (may_retry && verdict.is_not_wanted())
 }
 
 /// Returns whether the store of a fleet answers, so that the limits are those of all members.

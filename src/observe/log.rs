@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled; giving up a request that may have been executed and must not be sent again, or one that cannot be made again; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites |
-/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes |
-/// | DEBUG | a retry after a collision or another error of a healthy upstream; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled or a part of an upstream refused its last alternative; giving up a request that may have been executed and must not be sent again, or one that cannot be made again or of which the upstream asks for no retry; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites; a surge of failures, ten attempts that announce a retry within ten seconds on one upstream, at its start and once a minute |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; the end of a surge, at the first report after ten seconds without such a failure; ten retries on a healthy upstream within ten seconds, at their start and once a minute |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream, and a retry in a surge; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -18,17 +18,18 @@ use super::{Event, Observe};
 /// |---|---|
 /// | `upstream` | the name |
 /// | `at` | the call site |
-/// | `call` | a number that tells the calls on one upstream apart |
-/// | `attempt`, `attempts_allowed` | numbers. A policy without a limit, with `u32::MAX` attempts, has no `attempts_allowed` |
+/// | `call` | a number that tells the calls on one upstream apart. It does not count the calls, because a call gets it with its first event, also one at DEBUG. After 65,535 it starts again at 1 |
+/// | `attempt`, `attempts_allowed` | numbers. A policy without a limit, with `u32::MAX` attempts, has no `attempts_allowed`. It is the highest number that an attempt may have, so it grows after [`Run::progressed`](crate::Run::progressed): with four attempts and progress in the last one from 4 to 8 |
 /// | `delay_ms` | the delay before the retry, the wait for admission, the hold of a cooldown or the open time of a breaker, in milliseconds |
 /// | `hint_ms` | the wait that the upstream asked for |
 /// | `retry_after_ms` | the recommended wait before the next call, as [`GaveUp::retry_after`](crate::GaveUp::retry_after) has it |
-/// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
+/// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part or of a surge of failures, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
+/// | `place` | the [place](crate::Classify::place) that the requests go to, as the classifier knows it: of a failed attempt, of the end of a call, of a surge and of an opened breaker. A fallback has none. The line of a wait for a part has none either, but its `call` is that of the other lines |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit. A fallback that tries no other alternative has the reason of the call within the last one, as its [flattened](crate::GaveUp::flatten) error does |
 /// | `by` | the part that makes calls wait or refuses them |
-/// | `times` | the number of attempts that waited or were refused. An attempt counts once for a cooldown, also if it comes during the release |
+/// | `times` | the number of attempts that waited or were refused, or that announced a retry in a surge. An attempt counts once for a cooldown, also if it comes during the release |
 ///
 /// # Secrets
 ///
@@ -55,7 +56,7 @@ use super::{Event, Observe};
 /// # drop(span);
 /// # }
 /// ```
-// The words of a line are in `sentence.rs`, and its level is in `level.rs`.
+// The words of a line are in `sentence.rs` and `strain.rs`, and its level is in `level.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log;
 
@@ -128,6 +129,7 @@ mod write {
                 elapsed_ms = fields.elapsed.map(ms),
                 error.type = fields.error_type,
                 health = fields.health,
+                place = event.place().as_deref(), // asked only for a line that is written
                 reason = fields.reason,
                 by = fields.by,
                 times = fields.times,
@@ -184,9 +186,11 @@ mod write {
                 }
                 EventKind::Waiting { attempt, failure, delay, .. } => Self {
                     attempt: Some(attempt.number()),
-                    // A fallback goes on at once. A cooldown may hold the attempt for longer.
-                    delay: Some(event.gauges.cooldown.map_or(delay, |held| held.max(delay)))
-                        .filter(|_| !is_fallback),
+                    // A fallback goes on at once. A part may hold the attempt for longer.
+                    delay: Some(
+                        failure.held(event.gauges.cooldown).map_or(delay, |it| it.max(delay)),
+                    )
+                    .filter(|_| !is_fallback),
                     hint: failure.verdict.and_then(|verdict| verdict.hint()),
                     elapsed: known(attempt.elapsed()),
                     error_type: failure.error_type,
@@ -233,6 +237,16 @@ mod write {
                     times: Some(times),
                     ..fields
                 },
+                EventKind::Surge { failures, lasted, failure, .. } => Self {
+                    elapsed: known(lasted),
+                    error_type: failure.error_type,
+                    health: Some(failure.health().as_str()),
+                    times: Some(failures),
+                    ..fields
+                },
+                EventKind::SurgeOver { failures, lasted, .. } => {
+                    Self { elapsed: known(lasted), times: Some(failures), ..fields }
+                }
                 EventKind::Lowered { .. } => Self { by: Some("bulkhead"), ..fields },
                 EventKind::Learned(finding) => {
                     Self { reason: Some(finding.by.as_str()), by: Some("quota"), ..fields }

@@ -22,13 +22,14 @@ use crate::verdict::{Cut, Health};
 /// | series | kind | labels | value |
 /// |---|---|---|---|
 /// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str); `health`: that of the last verdict, `healthy` after a success | calls that ended |
+/// | `resile_calls_in_doubt_total` | counter | | calls among these that ended [in doubt](crate::GaveUp::is_in_doubt): the request may have been executed and must not be sent again, so somebody must find out |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
 /// | `resile_retries_total` | counter | | attempts after the first one of their call, without hedges. A retry that was scheduled but never began does not count |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission |
-/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota`, `budget` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
-/// | `resile_limiting` | gauge | `by`: as above | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them |
+/// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
+/// | `resile_limiting` | gauge | `by`: as above, `budget`, `throttle` | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them. Without a further attempt it stays 1, although the part may have room: an alert needs a counter beside it |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
 /// | `resile_nested_total` | counter | | calls made within an attempt of another call |
 /// | `resile_breaker_transitions_total` | counter | `to`: `open`, `half_open`, `closed`, `isolated` | transitions of the breaker |
@@ -44,10 +45,10 @@ use crate::verdict::{Cut, Health};
 /// | `resile_quota_waiting` | gauge | | calls in the quota's queue |
 /// | `resile_quota_tokens_total` | counter | `event`: `reserved`, `returned`, `overdrawn` | tokens; used are reserved − returned + overdrawn |
 /// | `resile_throttle_refused_share` | gauge | | chance of an attempt to be refused by the throttle, from 0 to 0.9 |
-/// | `resile_fleet_members` | gauge | | processes that share the upstream, as last known |
-/// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not |
-/// | `resile_fleet_age_seconds` | gauge | | time since the store last answered |
-/// | `resile_fleet_transitions_total` | counter | `to`: `joining`, `shared`, `coasting`, `safe`, `learning` | changes of the fleet's state |
+/// | `resile_fleet_members` | gauge | | processes that share the upstream, as last known. NaN after this process has left |
+/// | `resile_fleet_shared` | gauge | | 1 while the store of the fleet answers; 0 while it does not, and after this process has left |
+/// | `resile_fleet_age_seconds` | gauge | | time since the store last answered. NaN after this process has left |
+/// | `resile_fleet_transitions_total` | counter | `to`: `joining`, `shared`, `coasting`, `safe`, `learning`, `left` | changes of the fleet's state |
 /// | `resile_quota_findings_total` | counter | `dimension`: as above; `by`: `reported`, `refused`, `accepted` | signs that a limit of the provider is not the configured one |
 /// | `resile_quota_shadow_total` | counter | `event`: `attempted`, `delayed`, `refused` | attempts on a quota in shadow mode, and those that it would have delayed or refused |
 /// | `resile_quota_used_share` | gauge | `dimension`: as above | share of the configured limit that the quota uses, 1 without a sign |
@@ -55,8 +56,8 @@ use crate::verdict::{Cut, Health};
 ///
 /// The gauges show the parts of the upstream. Each event sets them, so they exist from the first
 /// event on. The counters whose labels are known exist with 0 from the first call on, because a rate cannot
-/// see the first count of a new series: retries, nested calls and the most common outcomes of attempts and
-/// calls, and the counters of a breaker, a bulkhead, a quota and a fleet if the upstream has them, and those
+/// see the first count of a new series: retries, nested calls, calls in doubt and the most common outcomes of
+/// attempts and calls, and the counters of a breaker, a bulkhead, a quota and a fleet if the upstream has them, and those
 /// of hedges if that call is a hedge. Configure buckets for the histograms in the exporter, because the Prometheus exporter
 /// turns histograms without buckets into summaries.
 ///
@@ -64,7 +65,8 @@ use crate::verdict::{Cut, Health};
 ///
 /// A call within an attempt of another call on the same upstream is a part of that call:
 ///
-/// * `resile_calls_total` and `resile_call_duration_seconds` count only the outer call. The sum of
+/// * `resile_calls_total`, `resile_calls_in_doubt_total` and `resile_call_duration_seconds` count only the
+///   outer call. The sum of
 ///   `resile_calls_total` over all outcomes is therefore the number of calls made by the program on
 ///   this upstream, even if a retry contains a hedge, a hedge contains a retry, or a fallback
 ///   contains retries.
@@ -182,12 +184,13 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             attempt_ended("ok", latency);
             call_ended("ok", Health::Healthy, elapsed);
         }
-        EventKind::GaveUp { reason, elapsed, failure, .. } => {
+        EventKind::GaveUp { reason, elapsed, failure, in_doubt, .. } => {
             // An attempt cut by the deadline of the call has no `Failed` event.
             if failure.cut == Some(Cut::Deadline) {
                 attempt_ended(Cut::Deadline.as_str(), None);
             }
             call_ended(reason.as_str(), failure.health(), elapsed);
+            doubt(name, in_doubt && !is_part);
         }
         EventKind::Breaker { transition, .. } => {
             let to = state_after(transition);
@@ -198,13 +201,22 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         #[cfg(feature = "fleet")]
         EventKind::Fleet(status) => {
             count("resile_fleet_transitions_total", "to", status.state.as_str());
+            if status.state == fleet::State::Left {
+                left(name);
+            }
         }
         EventKind::Lowered { .. } => {
             counter!("resile_bulkhead_cuts_total", "upstream" => name.clone()).increment(1);
         }
         EventKind::Learned(finding) => found(name, &finding),
-        EventKind::Lost { .. } => {}
+        EventKind::Lost { .. } | EventKind::Surge { .. } | EventKind::SurgeOver { .. } => {}
     }
+}
+
+/// Counts a call if it ended in doubt.
+fn doubt(name: &SharedString, in_doubt: bool) {
+    let calls = u64::from(in_doubt);
+    counter!("resile_calls_in_doubt_total", "upstream" => name.clone()).increment(calls);
 }
 
 /// Publishes a wait for the admission. After the hold of a cooldown its calls ask again and again until
@@ -218,6 +230,16 @@ fn held(event: &Event<'_>, name: &SharedString, by: HeldBy, delay: Option<Durati
         let (series, upstream) = ("resile_wait_duration_seconds", name.clone());
         histogram!(series, "upstream" => upstream, "before" => by.as_str())
             .record(delay.as_secs_f64());
+    }
+}
+
+/// Publishes that this process has left its fleet. A gauge cannot be taken back, and the last numbers are not
+/// those of now.
+#[cfg(feature = "fleet")]
+fn left(name: &SharedString) {
+    gauge!("resile_fleet_shared", "upstream" => name.clone()).set(0.0);
+    for series in ["resile_fleet_members", "resile_fleet_age_seconds"] {
+        gauge!(series, "upstream" => name.clone()).set(f64::NAN);
     }
 }
 
@@ -286,6 +308,10 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
 /// Describes every series to the recorder installed at that time.
 fn describe() {
     describe_counter!("resile_calls_total", "Calls that ended, by outcome and health.");
+    describe_counter!(
+        "resile_calls_in_doubt_total",
+        "Calls that ended in doubt: the request may have been executed, and must not be sent again."
+    );
     describe_histogram!(
         "resile_call_duration_seconds",
         Unit::Seconds,

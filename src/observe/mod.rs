@@ -19,6 +19,7 @@ mod placed;
 mod sentence;
 #[cfg(feature = "metrics")]
 mod series;
+mod strain;
 mod too_long;
 mod urls;
 mod words;
@@ -34,6 +35,6 @@ pub use gauges::Gauges;
 pub use held_by::HeldBy;
 pub use no_room::NoRoom;
 pub(crate) use one_line::OneLine;
-pub(crate) use placed::write_placed;
+pub(crate) use placed::{Placed, write_placed};
 pub use too_long::TooLong;
-pub(crate) use words::{Chain, Words, append, text_of};
+pub(crate) use words::{Chain, Words, append, prints_source, text_of};

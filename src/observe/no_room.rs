@@ -40,7 +40,7 @@ impl fmt::Display for NoRoom {
             Self::BulkheadWait { limit } => {
                 write!(f, "no permit of the bulkhead was free within {}", Limit(*limit))
             }
-            Self::Quota { queued } => write!(f, "queue of the quota full: {queued} queued"),
+            Self::Quota { queued } => write!(f, "the queue of the quota is full: {queued} queued"),
         }
     }
 }

@@ -34,6 +34,10 @@ use std::sync::Arc;
 /// assert_eq!(RETRIES.load(Ordering::Relaxed), 2);
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an observer: that is a closure `|event: &Event<'_>| …`, a type with `impl Observe` or a pair of observers, and pairs nest: `(Log, (Metrics, watch))`",
+    label = "not an observer"
+)]
 pub trait Observe {
     /// Returns whether the observer wants events at this moment. The default is `true`.
     ///

@@ -1,6 +1,13 @@
+use std::borrow::Cow;
 use std::fmt;
 
 use super::one_line::OneLine;
+
+/// Knows the place that the requests of a call go to. It is asked only if a line is written, because a
+/// classifier may allocate the answer.
+pub(crate) trait Placed {
+    fn place(&self) -> Option<Cow<'_, str>>;
+}
 
 /// Prints an error in one line, after the place of its request. An error that names the whole place is printed
 /// alone.

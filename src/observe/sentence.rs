@@ -1,5 +1,6 @@
 //! The words of an event in one line.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,10 +8,9 @@ use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
-use crate::policy::{
-    DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words,
-};
-use crate::quota::{Evidence, Finding, Shadow};
+use super::placed::Placed;
+use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason};
+use crate::quota::{Evidence, Finding};
 use crate::time::Rounded;
 
 impl fmt::Display for Event<'_> {
@@ -48,7 +48,7 @@ impl fmt::Display for Event<'_> {
             EventKind::Waiting { attempt: failed, failure, delay, is_partial, .. } => {
                 write!(f, "{attempt} {}{of} failed", failed.number())?;
                 f.write_str(if is_partial { " after a part of the answer, " } else { ", " })?;
-                let held = self.gauges.cooldown;
+                let held = failure.held(self.gauges.cooldown);
                 let least = held.map_or(delay, |held| held.max(delay));
                 let is_short = least < Duration::from_millis(1);
                 match held {
@@ -56,17 +56,22 @@ impl fmt::Display for Event<'_> {
                     _ if least.is_zero() => f.write_str("retrying at once")?,
                     None if is_short => f.write_str("retrying within 1ms")?,
                     None => write!(f, "retrying in {}", Rounded(least))?,
-                    // It releases its calls one by one after the hold.
+                    // The cooldown releases its calls one by one, and the quota has a queue.
                     Some(_) => write!(f, "retrying in at least {}", Rounded(least))?,
                 }
-                failure.fmt_asked(f, is_fallback, None)?;
+                f.write_str(if is_fallback { "" } else { self.gauges.retry_in_words() })?;
+                if !is_fallback && !Rounded(least).reads_like(delay) {
+                    f.write_str(failure.held_in_words(self.gauges.cooldown))?;
+                }
+                let is_exact = !is_fallback && (held.is_some() || !is_short);
+                failure.fmt_delayed(f, is_fallback, is_exact.then_some(least))?;
                 write!(f, ": {failure}")
             }
             EventKind::Denied { attempts, by } => {
                 write!(f, "hedge not started after attempt {attempts}{of}: ")?;
                 f.write_str(match by {
                     Some(HeldBy::Budget) if self.gauges.lacks_lease() => LACKS_LEASE,
-                    Some(HeldBy::Breaker) if self.gauges.is_half_open() => HALF_OPEN,
+                    Some(HeldBy::Breaker) => self.gauges.open_in_words().unwrap_or(denial(by)),
                     _ => denial(by),
                 })
             }
@@ -74,16 +79,14 @@ impl fmt::Display for Event<'_> {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
             }
             EventKind::Succeeded { attempt: number, .. } => {
-                write!(f, "{attempt} {number}{of} succeeded")
+                write!(f, "{attempt} {number}{of} succeeded")?;
+                let place = self.place();
+                place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
-            EventKind::Limiting { by, limit, hold, full } => {
-                self.write_limiting(f, by, limit, hold, full)
-            }
-            EventKind::Relieved { by, lasted, ago, times, refused, leaves } => {
-                write_relieved(f, by, (lasted, ago), (times, refused), leaves, self.shadow_of(by))?;
-                if leaves { f.write_str(", and the process leaves") } else { Ok(()) }
-            }
+            EventKind::Limiting { .. } => self.write_limiting(f),
+            EventKind::Relieved { .. } => self.write_relieved(f),
+            EventKind::Surge { .. } | EventKind::SurgeOver { .. } => self.write_surge(f),
             EventKind::Lowered { before, after } => {
                 write!(f, "bulkhead limit lowered from {before} to {after}: ")?;
                 f.write_str("the upstream refused an attempt")
@@ -103,6 +106,25 @@ impl fmt::Display for Event<'_> {
 }
 
 impl Event<'_> {
+    /// Returns the place that the request of the event went to. A fallback has none, because its alternatives are
+    /// requests to several places.
+    pub(super) fn place(&self) -> Option<Cow<'_, str>> {
+        if self.call.is_some_and(|call| call.kind == CallKind::Fallback) {
+            return None;
+        }
+        let failure = match &self.kind {
+            EventKind::Waiting { failure, .. }
+            | EventKind::GaveUp { failure, .. }
+            | EventKind::Surge { failure, .. }
+            | EventKind::Breaker { failure: Some(failure), .. } => Some(failure),
+            _ => None,
+        };
+        match failure.and_then(|failure| failure.in_flight?.place) {
+            Some(place) => Some(Cow::Borrowed(place)),
+            None => self.place.and_then(Placed::place),
+        }
+    }
+
     /// Writes that the call gave up, with its reason, its last failure and the wait before the next call.
     fn write_gave_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let EventKind::GaveUp {
@@ -121,18 +143,22 @@ impl Event<'_> {
             return Ok(());
         };
         let allowed = self.call.map_or(0, |call| call.allowed);
-        let of = Allowed(allowed);
         let is_fallback = self.call.is_some_and(|call| call.kind == CallKind::Fallback);
+        // "1 of 1" would say nothing of a list with one alternative.
+        let is_only = is_fallback && attempts == 1 && allowed == 1;
+        let allowed = if is_only { u32::MAX } else { allowed };
+        let of = Allowed(allowed);
         let attempt = if is_fallback { "alternative" } else { "attempt" };
         // "1 of 4 attempts", but "1 attempt" without a limit.
         let plural = if attempts == 1 && matches!(allowed, 0 | u32::MAX) { "" } else { "s" };
         write!(f, "gave up after {attempts}{of} {attempt}{plural}")?;
         let has_spare = reason == StopReason::Attempts && attempts < allowed;
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
+        let is_endless = reason == StopReason::Open && retry_after.is_none();
+        let open = self.gauges.open_in_words().filter(|_| is_endless);
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
-            StopReason::Open if retry_after.is_none() && self.gauges.is_half_open() => HALF_OPEN,
-            _ => reason.in_words(is_fallback, failure.verdict, failure.cut),
+            _ => open.unwrap_or(reason.in_words(is_fallback, failure.verdict, failure.cut)),
         };
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,
@@ -143,19 +169,28 @@ impl Event<'_> {
             _ => {}
         }
         let dropped = failure.in_flight.filter(|in_flight| in_flight.is_dropped);
-        if let Some(InFlight { place: Some(place), is_dropped_unsent, has_effect, .. }) = dropped {
-            let effect = effect_in_words(*is_dropped_unsent, *has_effect);
+        if let Some(InFlight { place: Some(place), sending, effect, .. }) = dropped {
+            let effect = effect.of_attempt(*sending);
             write!(f, ", {} {DROPPED}{effect}", OneLine(place))?;
         }
+        let effect = failure.in_flight.map(|it| it.effect).unwrap_or_default();
+        f.write_str(effect.at_end())?;
         if in_doubt && reason.hides_doubt() {
             write!(f, ", {IN_DOUBT}")?;
+        } else if failure.in_flight.is_some_and(|it| it.has_no_opinion) {
+            write!(f, ", {NO_OPINION}")?;
         }
         if is_partial && reason != StopReason::Partial {
             write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
         let is_final = reason == StopReason::Fatal; // no wait before "again"
-        let next_call = retry_after.filter(|_| !is_final && !is_told);
+        // The error of the last alternative has its own wait.
+        let again = failure.in_flight.and_then(|it| it.again);
+        let next_call = retry_after.filter(|_| !is_final && !is_told && again.is_none());
+        if let Some((after, true)) = again {
+            write!(f, ", an alternative can be tried again in {}", Rounded(after))?;
+        }
         match next_call {
             Some(after) if reason.is_floor(failure.verdict, after) => {
                 write!(f, ", wait at least {} before the next call", Rounded(after))?;
@@ -165,98 +200,24 @@ impl Event<'_> {
         }
         let hint = failure.verdict.and_then(|verdict| verdict.hint());
         let names_hint = too_long.is_some_and(|too_long| too_long.tells(hint));
-        // The words before have said it.
-        if words != NOT_WANTED {
-            failure.fmt_asked(f, true, if names_hint { hint } else { next_call })?;
+        let told = if names_hint { hint } else { next_call };
+        // The words before have said that it wants no retry.
+        match words {
+            NOT_WANTED => failure.fmt_wait(f, true, told)?,
+            _ => failure.fmt_asked(f, true, told)?,
         }
         // The words of the upstream are the last ones, so that nobody takes those of the call for them. A
         // call without a name has the type of its error only.
+        let place = failure.in_flight.filter(|it| !it.is_dropped).and_then(|it| it.place);
         if failure.cut.is_some() || failure.error_type.is_some() {
             write!(f, ": {failure}")?;
+        } else if let Some(place) = place {
+            // A call that was refused at once, and has no error.
+            write!(f, " (request: {})", OneLine(place))?;
         }
         match failure.in_flight.and_then(|in_flight| in_flight.earlier) {
             Some(earlier) => write!(f, ", after an earlier error: {}", OneLine(earlier)),
             None => Ok(()),
-        }
-    }
-
-    /// Returns what a quota in shadow mode would have done, for an event of the quota.
-    fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
-        self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
-    }
-
-    /// Writes that a part begins to limit calls, with its numbers and what it means for calls.
-    fn write_limiting(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        by: HeldBy,
-        limit: Option<u32>,
-        hold: Option<Duration>,
-        full: Option<u32>,
-    ) -> fmt::Result {
-        if let Some(queue) = full {
-            return write!(f, "{}: its queue of {queue} is full, calls are refused", by.as_str());
-        }
-        let gauges = &self.gauges;
-        match by {
-            HeldBy::Budget if limit == Some(0) => {
-                f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
-            }
-            HeldBy::Budget if gauges.lacks_lease() => {
-                let capacity = limit.unwrap_or(0);
-                f.write_str("retry budget: this process holds too few tokens of the fleet's ")?;
-                write!(f, "budget (capacity {capacity}), ")?;
-                f.write_str("retries and hedges are not made until it gets more")
-            }
-            HeldBy::Budget => {
-                let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
-                write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
-                f.write_str("retries and hedges are not made until tokens come back")
-            }
-            HeldBy::Bulkhead => {
-                let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));
-                write!(f, "bulkhead full: {in_flight} in flight, {queued} queued, ")?;
-                f.write_str("further calls wait or are refused")
-            }
-            HeldBy::Quota => {
-                if gauges.quota.is_some_and(|levels| levels.shadow.is_some()) {
-                    return f.write_str("quota in shadow mode used up: further calls would wait");
-                }
-                f.write_str("quota used up: ")?;
-                let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
-                let queued = gauges.quota.map_or(0, |levels| levels.waiting);
-                match hold {
-                    // Its call has less time left.
-                    Some(hold) if queued == 0 => {
-                        let hold = Rounded(hold);
-                        write!(f, "this attempt is refused, because it would wait {hold}, ")?;
-                    }
-                    Some(hold) => write!(f, "it holds this attempt for {}, ", Rounded(hold))?,
-                    None => {}
-                }
-                gauges.write_shared_limit(f)?;
-                write!(f, "{queued} queued, further calls wait or are refused")
-            }
-            HeldBy::Cooldown => {
-                f.write_str("cooldown: all calls wait")?;
-                hold.map_or(Ok(()), |hold| write!(f, " {}", Rounded(hold)))?;
-                f.write_str(if gauges.is_joined() {
-                    ", another process was asked to"
-                } else if gauges.is_hold_by_hand {
-                    ", the program asked for it"
-                } else {
-                    ", the upstream throttled an attempt"
-                })
-            }
-            HeldBy::Throttle => {
-                write!(
-                    f,
-                    "throttle: {} % of the attempts are refused, ",
-                    gauges.throttled.unwrap_or(0)
-                )?;
-                f.write_str("the upstream refuses more than half")
-            }
-            HeldBy::Breaker => f.write_str("the circuit breaker is open"),
         }
     }
 }
@@ -318,60 +279,5 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
             write!(f, "quota in use again: the upstream accepts {theirs} of {ours} {noun} per ")?;
             write!(f, "{period:?}")
         }
-    }
-}
-
-/// Writes that a part has room again, with the numbers of waits and of refusals, the time from the first of
-/// them to the end of the last and the time since then.
-///
-/// The lease of a process that asks nobody says nothing of the quota, and who leaves has not seen the end.
-fn write_relieved(
-    f: &mut fmt::Formatter<'_>,
-    by: HeldBy,
-    (lasted, ago): (Duration, Duration),
-    (times, refused): (u64, u64),
-    leaves: bool,
-    shadow: Option<Shadow>,
-) -> fmt::Result {
-    if let Some(shadow) = shadow {
-        return write!(f, "quota in shadow mode has units again: {shadow}");
-    }
-    f.write_str(match by {
-        HeldBy::Budget if leaves => "retry budget was spent: ",
-        HeldBy::Budget => "retry budget pays again: ",
-        HeldBy::Bulkhead if leaves => "bulkhead was full: ",
-        HeldBy::Bulkhead => "bulkhead has room again: ",
-        HeldBy::Quota => "quota was used up: ",
-        HeldBy::Cooldown if leaves => "cooldown held calls: ",
-        HeldBy::Cooldown => "cooldown over: ",
-        HeldBy::Throttle if leaves => "throttle refused attempts: ",
-        HeldBy::Throttle => "throttle admits all again: ",
-        HeldBy::Breaker => "breaker admits again: ",
-    })?;
-    let plural = |count| if count == 1 { "" } else { "s" };
-    match by {
-        HeldBy::Budget if times == 1 => write!(f, "1 retry not made")?,
-        HeldBy::Budget => write!(f, "{times} retries not made")?,
-        HeldBy::Throttle | HeldBy::Breaker => write!(f, "{times} refusal{}", plural(times))?,
-        HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Cooldown => {
-            let waits = times.saturating_sub(refused);
-            if waits > 0 || refused == 0 {
-                write!(f, "{waits} wait{}", plural(waits))?;
-            }
-            if refused > 0 {
-                write!(f, "{}{refused} refused", if waits > 0 { ", " } else { "" })?;
-            }
-        }
-    }
-    // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
-    // the reader would look for the strain in the seconds before the line.
-    let is_short = |time| time < Duration::from_millis(1);
-    let is_short = (is_short(lasted), is_short(ago));
-    let (lasted, ago) = (Rounded(lasted), Rounded(ago));
-    match is_short {
-        (true, true) => f.write_str(" within 1ms"),
-        (true, false) => write!(f, ", {ago} ago"),
-        (false, true) => write!(f, " within {lasted}"),
-        (false, false) => write!(f, " within {lasted}, until {ago} ago"),
     }
 }

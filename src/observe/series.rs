@@ -11,7 +11,8 @@ use crate::quota::Dimension;
 /// number of a call begins again after 65,535 calls, and to register a series again changes nothing.
 pub(super) fn register(event: &Event<'_>, name: &SharedString) {
     let Some(call) = event.call.filter(|call| call.number == 1) else { return };
-    for series in ["resile_retries_total", "resile_nested_total"] {
+    let plain = ["resile_calls_in_doubt_total", "resile_retries_total", "resile_nested_total"];
+    for series in plain {
         counter!(series, "upstream" => name.clone()).increment(0);
     }
     let each = |series: &'static str, key: &'static str, values: &[&'static str]| {
@@ -39,7 +40,7 @@ pub(super) fn register(event: &Event<'_>, name: &SharedString) {
     }
     #[cfg(feature = "fleet")]
     if gauges.fleet.is_some() {
-        let states = ["joining", "shared", "coasting", "safe", "learning"];
+        let states = ["joining", "shared", "coasting", "safe", "learning", "left"];
         each("resile_fleet_transitions_total", "to", &states);
     }
     let Some(quota) = gauges.quota else { return };

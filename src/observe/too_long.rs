@@ -14,7 +14,7 @@ pub enum TooLong {
     #[non_exhaustive]
     Hint {
         /// The wait that the upstream asked for or that the classifier
-        /// [demands](crate::Verdict::at_least).
+        /// [sets](crate::Verdict::at_least).
         wait: Duration,
         /// The hint cap.
         cap: Duration,
@@ -60,14 +60,12 @@ impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Hint { wait, cap, is_asked } => {
-                f.write_str(if is_asked {
-                    "the upstream asks for"
+                if is_asked {
+                    write!(f, "the upstream asks for a wait of {}", Rounded(wait))?;
                 } else {
-                    "the classifier demands"
-                })?;
-                let wait = Limit(wait);
-                write!(f, " a wait of {wait}, more than the hint cap of {} ", Limit(cap))?;
-                f.write_str("(`with_hint_cap`)")
+                    write!(f, "a wait of at least {} is set for this error", Rounded(wait))?;
+                }
+                write!(f, ", more than the hint cap of {} (`with_hint_cap`)", Limit(cap))
             }
             Self::Delay { wait, is_asked, by, left, total } => {
                 let by = by.map(HeldBy::as_str);
@@ -110,15 +108,18 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// Returns the time left of the total timeout. It says "only" if nothing of it is used.
+/// Returns the time left of the total timeout. It says "only" if nothing is used, or if the timeout was computed,
+/// such as from the time that a caller has left.
 fn left_of(left: Duration, text: &str, total: Duration) -> String {
     let limit = Limit(total);
     if Rounded(left).to_string() != Rounded(total).to_string() {
         format!("{text} of {limit}")
     } else if limit.is_computed() {
         format!("only {text}") // the text has the digits that tell it apart from the wait
-    } else {
+    } else if left == total {
         format!("only {limit}")
+    } else {
+        format!("less than {limit}")
     }
 }
 
@@ -129,4 +130,30 @@ fn apart(wait: Duration, left: Duration) -> (String, String) {
         .map(|digits| (text(wait, digits), text(left, digits)))
         .find(|(wait_text, left_text)| wait_text != left_text || wait == left)
         .unwrap_or_else(|| (format!("{wait:?}"), format!("{left:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call that has used little of its time does not read as if it had all of it.
+    #[test]
+    fn the_time_left_is_told_apart_from_the_whole_time() {
+        let second = Duration::from_secs(1);
+        let total = second * 15;
+        let computed = Duration::from_micros(14_996_543); // nobody has set this timeout
+        for (left, total, words) in [
+            (15_000, total, "but only 15s are left"),
+            (14_965, total, "but less than 15s are left"),
+            (14_999, total, "but less than 15s are left"),
+            (12_000, total, "but 12.0s of 15s are left"),
+            (14_995, computed, "but only 15.0s are left"),
+        ] {
+            let left = Duration::from_millis(left);
+            let (wait, total) = (second * 60, Some(total));
+            let too_long = TooLong::Delay { wait, is_asked: true, by: None, left, total };
+            let words = format!("the upstream asks for a wait of 60.0s, {words}");
+            assert_eq!(too_long.to_string(), words);
+        }
+    }
 }

@@ -1,9 +1,11 @@
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
 use super::one_line::OneLine;
 use super::urls;
+use crate::question;
 
 /// An error with its sources, each text once: "request failed: connection refused".
 ///
@@ -21,7 +23,7 @@ const MOST: usize = 32;
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = own_words(self.0);
-        let sources = std::iter::successors(self.0.source(), |error| Error::source(*error));
+        let sources = std::iter::successors(below(self.0), |error| below(*error));
         let texts: Vec<_> = sources.take(MOST).map(own_words).collect();
         let is_whole = texts.last().is_some_and(|last| ends_with(&line, last));
         if !is_whole {
@@ -31,6 +33,24 @@ impl fmt::Display for Chain<'_> {
         }
         f.write_str(&line)
     }
+}
+
+thread_local! {
+    /// True while an error is asked for a source that is to be printed.
+    static PRINTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns the source of an error, to print it.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let mut source = None;
+    question::ask(&PRINTS, true, || source = error.source());
+    source
+}
+
+/// Returns whether an error is asked for a source that is to be printed. One that has other words for its source
+/// returns none then.
+pub(crate) fn prints_source() -> bool {
+    PRINTS.try_with(Cell::get).unwrap_or(false)
 }
 
 /// Returns the words of an error in the alternate form, which is anyhow's own chain and a status without

@@ -51,9 +51,9 @@ pub(crate) trait Rules {
     }
 }
 
-/// Defines the settings common to all policies.
+/// Defines the settings common to all policies. `$shortened` is true while the total timeout is the one of a caller.
 macro_rules! common_settings {
-    ($policy:ident, $attempt:literal) => {
+    ($policy:ident, $attempt:literal $(, $shortened:ident)?) => {
         impl<C> $policy<C> {
             /// Sets the total timeout: the limit on the whole call, with all attempts and waits.
             ///
@@ -61,12 +61,14 @@ macro_rules! common_settings {
             /// the limit. Zero allows the first attempt one poll.
             pub const fn with_total_timeout(mut self, limit: Duration) -> Self {
                 self.total_timeout = Some(limit);
+                $(self.$shortened = false;)?
                 self
             }
 
             /// Removes the total timeout.
             pub const fn without_total_timeout(mut self) -> Self {
                 self.total_timeout = None;
+                $(self.$shortened = false;)?
                 self
             }
 

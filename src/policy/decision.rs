@@ -51,24 +51,12 @@ pub enum StopReason {
     Cancelled,
 }
 
-/// The words after a cut whose attempt had sent nothing, or nothing that the upstream keeps.
-const UNSENT: &str = ", without effect";
-
-/// The words for such an attempt after one that may have had an effect.
-const UNSENT_AT_LAST: &str = ", without effect, but an earlier attempt may have had one";
-
-/// Returns the words for an attempt that ended without effect, if `is_unsent`. `has_effect` tells that an earlier
-/// attempt of the call may have had one.
-pub(crate) const fn effect_in_words(is_unsent: bool, has_effect: bool) -> &'static str {
-    match (is_unsent, has_effect) {
-        (false, _) => "",
-        (true, false) => UNSENT,
-        (true, true) => UNSENT_AT_LAST,
-    }
-}
-
 /// The words for a request in doubt.
 pub(crate) const IN_DOUBT: &str = "the request may have been executed and must not be sent again";
+
+/// The words for a cut attempt that may have been executed, if nobody says whether it may be repeated.
+pub(crate) const NO_OPINION: &str =
+    "the classifier has no opinion on a cut attempt (add one with `cut_is`)";
 
 /// The words behind the place of a request that the token or the caller dropped.
 pub(crate) const DROPPED: &str = "was dropped in flight";
@@ -78,9 +66,6 @@ pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 
 /// The words for a budget that is spent in this process only.
 pub(crate) const LACKS_LEASE: &str = "this process holds too few tokens of the fleet's budget";
-
-/// The words for a breaker that is half-open and admits no further probe.
-pub(crate) const HALF_OPEN: &str = "the circuit breaker is half-open and its probes have not ended";
 
 impl StopReason {
     /// Returns true if a part of the upstream refused the call. A `Deadline` is a refusal if no attempt
@@ -171,16 +156,23 @@ impl StopReason {
         cut: Option<Cut>,
     ) -> &'static str {
         match self {
-            Self::Fatal if is_fallback => "no other alternative is tried",
+            // A part of the answer ends a fallback without a classifier.
+            Self::Fatal if is_fallback && verdict.is_some_and(Verdict::is_by_default) => {
+                "no other alternative is tried"
+            }
+            Self::Fatal if is_fallback => {
+                "no other alternative is tried, because the classifier of the fallback forbids it"
+            }
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_wanted()) => NOT_WANTED,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_repeatable()) => {
                 "the request cannot be made again"
             }
-            Self::Fatal => "the error is final",
-            Self::Unclassified if verdict.is_some() => {
-                "the classifier has no opinion on a cut attempt (add one with `cut_is`)"
+            Self::Fatal if verdict.is_some_and(|verdict| is_final(verdict.health())) => {
+                "the error is final"
             }
+            Self::Fatal => "the classifier forbids a retry",
+            Self::Unclassified if verdict.is_some() => NO_OPINION,
             Self::Unclassified => "the classifier has no verdict on the error",
             Self::Attempts => "no further attempt is allowed",
             Self::Deadline => "not enough time left",
@@ -195,6 +187,12 @@ impl StopReason {
             Self::Cancelled => "cancelled",
         }
     }
+}
+
+/// Returns whether the same request would fail again, as far as is known. An upstream that fails or throttles
+/// may serve the next call.
+const fn is_final(health: Health) -> bool {
+    matches!(health, Health::Healthy | Health::Unknown)
 }
 
 impl fmt::Display for StopReason {

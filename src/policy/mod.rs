@@ -7,6 +7,7 @@ pub(crate) mod attempt;
 mod common;
 mod decide;
 pub(crate) mod decision;
+mod effect;
 pub(crate) mod policy;
 mod presets;
 mod settings;
@@ -16,6 +17,5 @@ pub use as_policy::AsPolicy;
 pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
-pub(crate) use decision::{
-    DROPPED, HALF_OPEN, IN_DOUBT, LACKS_LEASE, NOT_WANTED, StopReason, effect_in_words,
-};
+pub(crate) use decision::{DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason};
+pub(crate) use effect::{Effect, Request, Sending};

@@ -146,7 +146,7 @@ impl Default for RetryPolicy {
     }
 }
 
-common_settings!(RetryPolicy, "attempt");
+common_settings!(RetryPolicy, "attempt", shortened);
 rules!(RetryPolicy, |policy| policy.learned, policy.attempts, {
     fn hint_cap(&self) -> Option<Duration> {
         Some(self.hint_cap)

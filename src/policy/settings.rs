@@ -6,6 +6,10 @@ use crate::backoff::Backoff;
 // The defaults are in `RetryPolicy::new`, in `policy.rs`.
 impl<C> RetryPolicy<C> {
     /// Sets the maximum number of attempts of a call including the first. 0 means 1.
+    ///
+    /// A setter in `const` cannot fail, so 0 counts as 1: the request is sent once and never again. In a file
+    /// 0 is an error that names `attempts`: see [Configuration](RetryPolicy#configuration). For a number of
+    /// retries pass `retries.saturating_add(1)`.
     pub const fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = if attempts == 0 { 1 } else { attempts };
         self

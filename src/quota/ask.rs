@@ -155,6 +155,13 @@ impl Quota {
         })
     }
 
+    /// Returns a time before which the cost surely does not fit, by the levels known now. 0 if there is
+    /// none: a lease can get any number of units at any time, and a quota that only watches holds nothing.
+    #[cold]
+    pub(crate) fn forecast(&self, cost: &Cost<'_>) -> u64 {
+        if self.is_shadow { 0 } else { self.earliest(&self.price(cost).amounts(cost), [0; 4]) }
+    }
+
     /// Returns the part of the cost that is larger than a burst.
     #[cold]
     pub(crate) fn excess(&self, cost: &Cost<'_>) -> Option<TooLarge> {

@@ -1,4 +1,4 @@
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{self, Ordering};
 
 use super::lease::{EMPTY, FIRST_LEASED, Lease, is_leased};
 use super::pace::{Moment, Pace};
@@ -23,6 +23,9 @@ pub(super) struct Bucket {
     /// Invariant: at least the time of all units taken and not given back, so that giving back
     /// never goes below zero.
     full_at: AtomicU64,
+    /// The word after the last refusal that emptied the bucket, and 0 before. A hint for the words of a line,
+    /// so it is not a subject of a model and always the standard library's.
+    emptied: atomic::AtomicU64,
     lease: Lease,
     /// The clock of the word. It is late while the bucket uses a share of its rate.
     pace: Pace,
@@ -52,6 +55,7 @@ impl Bucket {
             rate,
             burst_time,
             full_at: AtomicU64::new(0),
+            emptied: atomic::AtomicU64::new(0),
             lease: Lease::new(),
             pace: Pace::new(),
         }
@@ -165,10 +169,10 @@ impl Bucket {
         }
     }
 
-    /// Lowers the level at `now` to `units`, which may be negative. A lower level stays.
+    /// Lowers the level at `at` to `units`, which may be negative. A lower level stays.
     #[cold]
-    pub(super) fn lower_to(&self, units: i64, now: u64) {
-        let now = self.moment(now).now;
+    pub(super) fn lower_to(&self, units: i64, at: u64) {
+        let now = self.moment(at).now;
         let lowered = |word: u64| {
             if is_leased(word) {
                 word.max(self.leased_word(units))
@@ -177,8 +181,26 @@ impl Bucket {
             }
         };
         if is_leased(self.update(lowered)) {
-            self.lease.tell(u64::try_from(units).unwrap_or(0));
+            self.lease.tell(u64::try_from(units).unwrap_or(0), at);
         }
+    }
+
+    /// Notes that a refusal has emptied the bucket.
+    #[cold]
+    pub(super) fn note_emptied(&self) {
+        self.emptied.store(self.full_at.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Returns whether the bucket lacks units at `now` because a refusal has emptied it: nothing refills yet,
+    /// or nothing was taken since. The owner of a lease knows better.
+    pub(super) fn is_emptied(&self, now: u64) -> bool {
+        let emptied = self.emptied.load(Ordering::Relaxed);
+        let word = self.full_at.load(Ordering::Relaxed);
+        if emptied == 0 || is_leased(emptied) || is_leased(word) {
+            return false;
+        }
+        let now = self.moment(now).now;
+        word > now && (word <= emptied || now.saturating_add(self.burst_time) < emptied)
     }
 
     /// Changes the word and returns the word before.

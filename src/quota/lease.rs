@@ -1,4 +1,4 @@
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{self, Ordering};
 
 use crate::sync::AtomicU64;
 
@@ -13,6 +13,9 @@ pub(super) struct Lease {
     low: AtomicU64,
     /// The lowest level that the provider has reported, or [`NOT_TOLD`].
     told: AtomicU64,
+    /// The time in nanoseconds before which nothing refills after a refusal. It only grows and `told` publishes it, so
+    /// it is not a subject of a model and always the standard library's.
+    resumes_at: atomic::AtomicU64,
     /// The largest amount of a call that did not wait for it.
     refused: AtomicU64,
 }
@@ -37,6 +40,7 @@ impl Lease {
             end: AtomicU64::new(0),
             low: AtomicU64::new(u64::MAX),
             told: AtomicU64::new(NOT_TOLD),
+            resumes_at: atomic::AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
     }
@@ -47,6 +51,7 @@ impl Lease {
         self.set_end(0);
         self.set_low(u64::MAX);
         self.told.store(NOT_TOLD, Ordering::Relaxed);
+        self.resumes_at.store(0, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
     }
 
@@ -70,9 +75,11 @@ impl Lease {
         self.low.store(low, Ordering::Relaxed);
     }
 
-    /// Keeps the lowest reported level. A level is an `i64` and never [`NOT_TOLD`].
-    pub(super) fn tell(&self, units: u64) {
-        self.told.fetch_min(units, Ordering::Relaxed);
+    /// Keeps the lowest reported level, and the latest time from which on it refills. A level is an `i64`
+    /// and never [`NOT_TOLD`].
+    pub(super) fn tell(&self, units: u64, at: u64) {
+        self.resumes_at.fetch_max(at, Ordering::Relaxed);
+        self.told.fetch_min(units, Ordering::Release); // who takes it sees the time
     }
 
     /// Keeps the largest refused amount.
@@ -86,10 +93,16 @@ impl Lease {
         self.refused.swap(0, Ordering::Relaxed)
     }
 
+    /// Returns the time before which nothing refills after a refusal, or an earlier one.
+    #[cfg(feature = "fleet")]
+    pub(super) fn resumes_at(&self) -> u64 {
+        self.resumes_at.load(Ordering::Relaxed)
+    }
+
     /// Takes the lowest level reported since the last call.
     #[cfg(feature = "fleet")]
     pub(super) fn told(&self) -> Option<u64> {
-        let units = self.told.swap(NOT_TOLD, Ordering::Relaxed);
+        let units = self.told.swap(NOT_TOLD, Ordering::Acquire);
         (units != NOT_TOLD).then_some(units)
     }
 }

@@ -13,8 +13,12 @@ impl Quota {
     #[cold]
     pub(crate) fn learn(&self, reserved: &mut Reserved, limits: &Limits, now: u64) -> Findings {
         Dimension::ALL.map(|dimension| {
-            let (bucket, limit) =
-                (self.buckets[dimension.index()].as_ref()?, limits.get(dimension));
+            let limit = limits.get(dimension);
+            // A limit that is used up explains a refusal, whether the quota has it or not.
+            if limit.remaining == Some(0) {
+                reserved.note_reported();
+            }
+            let bucket = self.buckets[dimension.index()].as_ref()?;
             if let Some(remaining) = limit.remaining {
                 reserved.note_reported();
                 bucket.pace().note_reported();
@@ -39,6 +43,7 @@ impl Quota {
         if amount == 0 || is_reported && bucket.level(now) >= i64::from(amount) {
             if !is_reported {
                 self.lower(dimension, 0, resume.max(now));
+                bucket.note_emptied();
             }
             return None;
         }
@@ -51,6 +56,7 @@ impl Quota {
         if !is_reported {
             self.lower(dimension, 0, until);
         }
+        bucket.note_emptied();
         Some(self.finding(dimension, found?))
     }
 

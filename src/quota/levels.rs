@@ -42,6 +42,11 @@ impl Quota {
         Some(self.buckets[dimension.index()].as_ref()?.level(now))
     }
 
+    /// Returns whether a dimension lacks units at `now` because a refusal of the provider has emptied it.
+    pub(crate) fn is_emptied(&self, now: u64) -> bool {
+        self.buckets.iter().flatten().any(|bucket| bucket.is_emptied(now))
+    }
+
     /// Returns the state of the quota at `now`.
     pub(crate) fn levels(&self, now: u64) -> Levels {
         let level = |dimension| self.level(dimension, now);

@@ -24,8 +24,10 @@
 //!   back the rest. A quota may be overdrawn: the debt refills first.
 //! * At most 16,777,215 tokens of input and 268,435,455 of output count for one attempt.
 //! * An attempt without a usage keeps its reservation: the provider may have charged it.
-//! * A refused attempt (a throttling verdict) gives back the tokens that no usage has charged. Its
-//!   request counts.
+//! * An attempt that the upstream refused gives back the tokens that no usage has charged, because its
+//!   request was not processed. The request itself counts, as many providers count it too. The verdict is
+//!   a throttling, or it says that the request was [without effect](crate::Verdict::without_effect), as
+//!   after an answer 402 or 404. If a provider charges such a request, [`record`] its usage.
 //! * An attempt that was never sent gives everything back: its admission was not used, or its verdict
 //!   says so ([`Verdict::not_sent`](crate::Verdict::not_sent)). The classifiers of this crate say so of a
 //!   refused connection, of a failed name lookup and of a request that could not be built.
@@ -38,7 +40,8 @@
 //!   output that attempts in flight have reserved and the provider has not charged yet. A verdict
 //!   of [`Verdict::overloaded`](crate::Verdict::overloaded) changes nothing, because the caller's
 //!   own limit did not cause it. If the headers of the refusal were learned, they count instead, and
-//!   the refused attempt gives nothing back above the reported level.
+//!   the refused attempt gives nothing back above the reported level. So a reported limit of which 0
+//!   remains empties its own level alone, also if the quota does not have this limit.
 //! * [`learn`] passes the limits in the headers of an answer. The level becomes the remaining
 //!   amount, less the same output.
 //!
@@ -71,7 +74,8 @@
 //! before its deadline ends at once with [`StopReason::Deadline`](crate::StopReason::Deadline), and
 //! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
 //! counts the known costs of all waiters ahead and assumes that every attempt in flight gives back
-//! its output. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
+//! its output. A retry has the same forecast when the attempt before it fails, but without the waiters
+//! ahead, so its call does not wait for a delay that no attempt can follow in time. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
 //! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a
 //! full queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!

@@ -222,10 +222,14 @@ impl Pace {
         (state.law.take_moved(), (top < 1.0).then_some(top))
     }
 
-    /// Takes the share that all processes use at `now`, and the most that they allow.
+    /// Takes the share that all processes use at `now`, and the most that they allow. If it ends what was told, that is
+    /// no news of the provider: the store tells it.
     pub(super) fn join(&self, rate: &Rate, share: f64, most: f64, now: u64) {
         if self.is_on() || share < 1.0 || most < 1.0 {
-            self.change(now, |state| state.law.join(&Terms::of(rate), share, most));
+            self.change(now, |state| {
+                state.law.join(&Terms::of(rate), share, most);
+                let _ = state.told.ends_at(state.law.share() / state.law.top());
+            });
         }
     }
 }

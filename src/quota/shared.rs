@@ -1,7 +1,5 @@
-use std::time::Duration;
-
 use super::lease::Waiting;
-use super::{Dimension, Quota};
+use super::{Dimension, Quota, Rate};
 use crate::signal::Signal;
 
 /// The operations for the owner of a lease. Times are in nanoseconds.
@@ -68,15 +66,19 @@ impl Quota {
         self.buckets[dimension.index()].as_ref()?.told()
     }
 
-    /// Returns the limit of which the least is left at `now`: its units, as far as it is used, and its
-    /// period.
-    pub(crate) fn scarce(&self, now: u64) -> Option<(Dimension, u32, Duration)> {
+    /// Returns the time in nanoseconds before which nothing refills after a refusal, or an earlier one.
+    pub(crate) fn resumes_at(&self, dimension: Dimension) -> u64 {
+        self.buckets[dimension.index()].as_ref().map_or(0, |bucket| bucket.lease().resumes_at())
+    }
+
+    /// Returns the limit of which the least is left at `now`, and its units as far as it is used.
+    pub(crate) fn scarce(&self, now: u64) -> Option<(Dimension, Rate, u32)> {
         let limits = Dimension::ALL.into_iter().filter_map(|dimension| {
             let bucket = self.buckets[dimension.index()].as_ref()?;
             let rate = bucket.rate();
             let left = i128::from(bucket.level(now)) * 1_000 / i128::from(rate.burst().max(1));
             let used = f64::from(rate.count()) * bucket.pace().share();
-            Some((left, (dimension, round(used), rate.period())))
+            Some((left, (dimension, *rate, round(used))))
         });
         limits.min_by_key(|(left, _)| *left).map(|(_, limit)| limit)
     }

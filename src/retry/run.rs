@@ -118,7 +118,9 @@ impl<E, P, K, X: Target> Run<E, P, K, X> {
 
     /// Restarts the count of attempts and the growth of the delays.
     ///
-    /// Use this for long work that has just made progress.
+    /// Use this for long work that has just made progress. The numbers of the attempts go on, so the
+    /// log adds the attempts made so far to those that the policy allows: after progress in the last of
+    /// four attempts the lines say "attempt 4 of 8" and then "attempt 5 of 8".
     pub const fn progressed(&mut self) {
         let attempts = self.call.attempts();
         self.call.policy.renew(attempts);

@@ -5,6 +5,13 @@ use std::time::Duration;
 /// the unit is chosen: 999.97 ms is "1.0s" like one second, and not "1000.0ms".
 pub(crate) struct Rounded(pub(crate) Duration);
 
+impl Rounded {
+    /// Returns whether both times are printed alike.
+    pub(crate) fn reads_like(&self, other: Duration) -> bool {
+        self.0 == other || self.to_string() == Self(other).to_string()
+    }
+}
+
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);

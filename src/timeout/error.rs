@@ -71,16 +71,16 @@ impl<E: std::error::Error> std::error::Error for Error<E> {
 
 /// Prints the error around an error that is not an `Error`, such as an `anyhow::Error`.
 impl<E: NotError<M>, M> NotError<Operation<M>> for Error<E> {
-    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Operation(error) => error.explain(f),
+    fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match error {
+            Self::Operation(error) => E::explain(error, f),
             Self::Elapsed(elapsed) => write!(f, "{elapsed}"),
         }
     }
 
-    fn as_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Operation(error) => error.as_error(),
+    fn as_error(error: &Self) -> Option<&(dyn std::error::Error + 'static)> {
+        match error {
+            Self::Operation(error) => E::as_error(error),
             Self::Elapsed(elapsed) => Some(elapsed),
         }
     }

@@ -180,6 +180,16 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         cooldown.place(at, ends_at, |range| owned.draw_within(range))
     }
 
+    /// Returns a time before which the quota surely has no room for the next attempt. `None` without a quota,
+    /// and within an attempt on the same upstream, which may lend its admission.
+    #[inline]
+    pub(crate) fn quota_forecast(&self) -> Option<u64> {
+        let parts = self.target.parts()?;
+        let quota = parts.quota.as_ref()?;
+        let is_lent = lending::is_within_any() && lending::is_within(parts);
+        (!is_lent).then(|| quota.forecast(&self.target.demand().cost))
+    }
+
     /// Returns the rest of the cooldown's hold at `now` if it lasts until `ends_at` or longer.
     #[cold]
     pub(crate) fn hold_until(&self, now: u64, ends_at: u64) -> Option<Duration> {

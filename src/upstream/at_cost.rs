@@ -9,6 +9,9 @@ use crate::quota::{Cost, Demand, Standing};
 /// [`Upstream::at_cost`](crate::Upstream::at_cost) and
 /// [`Upstream::at_priority`](crate::Upstream::at_priority).
 ///
+/// A retry takes it by `.on(target)`, and one attempt by
+/// [`future.through(target, classifier)`](crate::ResilienceExt::through).
+///
 /// # Examples
 ///
 /// ```
@@ -25,6 +28,25 @@ use crate::quota::{Cost, Demand, Standing};
 ///     .with_priority(step)
 ///     .with_group(tenant);
 /// # drop(target);
+/// ```
+///
+/// One attempt at a cost:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use resile::classify::Always;
+/// use resile::quota::{Cost, Dimension, Rate};
+/// use resile::{Quota, ResilienceExt, Upstream};
+///
+/// static MODEL: Upstream =
+///     Upstream::new("model").with_quota(Quota::new().with_tokens(Rate::per_minute(4_000)));
+///
+/// # async fn ask() -> std::io::Result<u32> { Ok(7) }
+/// let target = MODEL.at_cost(Cost::input(3_100));
+/// assert_eq!(ask().through(target, Always).await.unwrap(), 7);
+/// assert_eq!(MODEL.quota_level(Dimension::Tokens), Some(900));
+/// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a target does nothing until a call is made on it"]

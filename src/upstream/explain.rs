@@ -22,7 +22,7 @@ use crate::observe::{Chain, Words};
 /// without words gets some in the operation, as by `.map_err(|error| format!("{error:?}"))`.
 #[diagnostic::on_unimplemented(
     message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())`",
-    label = "the error is neither an `Error` nor a text",
+    label = "the error is neither an `Error` nor a text. A type such as `Outer<Own>` is an `Error` only if `Own` is one",
     note = "`.on(upstream.display())` prints the `Display` of the error, and for a name or an `Arc<Upstream>` it is `.on(Displayed::new(\"weather\"))` of `resile::upstream`",
     note = "an error with only `Debug` gets words in the operation, by `.map_err(…)`"
 )]
@@ -35,23 +35,24 @@ pub(crate) use sealed::{Explain, NotError};
 mod sealed {
     use super::{Error, fmt};
 
-    /// Prints an error with all of its sources.
+    /// Prints an error with all of its sources. These are no methods, so that the compiler never advises one
+    /// to a caller.
     #[diagnostic::on_unimplemented(
         message = "the log cannot print errors of type `{Self}`: implement `Error` for it, or call `.on(upstream.display())`",
-        label = "the error is neither an `Error` nor a text",
+        label = "the error is neither an `Error` nor a text. A type such as `Outer<Own>` is an `Error` only if `Own` is one",
         note = "`.on(upstream.display())` prints the `Display` of the error, and for a name or an `Arc<Upstream>` it is `.on(Displayed::new(\"weather\"))` of `resile::upstream`",
         note = "an error with only `Debug` gets words in the operation, by `.map_err(…)`"
     )]
     pub trait Explain<M> {
-        fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
         /// Returns the error as a value, for observers.
-        fn as_error(&self) -> Option<&(dyn Error + 'static)>;
+        fn as_error(error: &Self) -> Option<&(dyn Error + 'static)>;
     }
 
     /// An [`Explain`] for a type that is not an `Error`. Kept apart, so that no type has two markers.
     pub trait NotError<M> {
-        fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-        fn as_error(&self) -> Option<&(dyn Error + 'static)>;
+        fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn as_error(error: &Self) -> Option<&(dyn Error + 'static)>;
     }
 }
 
@@ -96,22 +97,22 @@ pub mod markers {
 use markers::{ByBox, ByError, ByReference, ByText, Chosen, Not};
 
 impl<E: Error + 'static> Explain<ByError> for E {
-    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Chain(self))
+    fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Chain(error))
     }
 
-    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self)
+    fn as_error(error: &Self) -> Option<&(dyn Error + 'static)> {
+        Some(error)
     }
 }
 
 impl<E: NotError<M>, M> Explain<Not<M>> for E {
-    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        NotError::explain(self, f)
+    fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        NotError::explain(error, f)
     }
 
-    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
-        NotError::as_error(self)
+    fn as_error(error: &Self) -> Option<&(dyn Error + 'static)> {
+        NotError::as_error(error)
     }
 }
 
@@ -121,25 +122,25 @@ impl<E> NotError<ByReference> for E
 where
     E: AsRef<dyn Error + Send + Sync> + AsRef<dyn Error>,
 {
-    fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let error: &(dyn Error + 'static) = self.as_ref();
+    fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error: &(dyn Error + 'static) = error.as_ref();
         write!(f, "{}", Chain(error))
     }
 
-    fn as_error(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self.as_ref())
+    fn as_error(error: &Self) -> Option<&(dyn Error + 'static)> {
+        Some(error.as_ref())
     }
 }
 
 macro_rules! boxes {
     ($($dynamic:ty),*) => {$(
         impl NotError<ByBox> for Box<$dynamic> {
-            fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}", Chain(&**self))
+            fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", Chain(&**error))
             }
 
-            fn as_error(&self) -> Option<&(dyn Error + 'static)> {
-                Some(&**self)
+            fn as_error(error: &Self) -> Option<&(dyn Error + 'static)> {
+                Some(&**error)
             }
         }
     )*};
@@ -150,11 +151,11 @@ boxes!(dyn Error, dyn Error + Send, dyn Error + Send + Sync);
 macro_rules! texts {
     ($($text:ty),*) => {$(
         impl NotError<ByText> for $text {
-            fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{self}")
+            fn explain(error: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{error}")
             }
 
-            fn as_error(&self) -> Option<&(dyn Error + 'static)> {
+            fn as_error(_: &Self) -> Option<&(dyn Error + 'static)> {
                 None
             }
         }
@@ -183,11 +184,11 @@ pub struct ByDisplay;
 
 impl<E: Explain<M>, M> Way<E, M> for Inferred {
     fn explain(error: &E, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        error.explain(f)
+        E::explain(error, f)
     }
 
     fn as_error(error: &E) -> Option<&(dyn Error + 'static)> {
-        error.as_error()
+        E::as_error(error)
     }
 }
 

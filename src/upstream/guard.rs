@@ -121,7 +121,13 @@ impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
             let gauges =
                 target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
             let kind = EventKind::Breaker { transition, failure };
-            target.observe(&Event { upstream: target.name(), call: None, kind, gauges });
+            target.observe(&Event {
+                upstream: target.name(),
+                call: None,
+                kind,
+                gauges,
+                place: None,
+            });
         };
         let opened = is_own && matches!(transition, Transition::Opened { .. });
         match self.failure.filter(|_| opened) {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::strain::{Ended, Limited};
+use super::surge::{Over, Told};
 use super::{Endpoint, Parts};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
-use crate::observe::{Event, EventKind, HeldBy};
+use crate::observe::{AttemptFailure, Event, EventKind, HeldBy};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
@@ -30,7 +31,7 @@ impl Parts {
     }
 
     /// Returns the length of the queue of a part, if the queue is full.
-    fn full_queue(&self, by: HeldBy) -> Option<u32> {
+    pub(super) fn full_queue(&self, by: HeldBy) -> Option<u32> {
         let (queue, waiting) = match by {
             HeldBy::Bulkhead => self.bulkhead.as_ref().map(|it| (it.queue(), it.waiting()))?,
             HeldBy::Quota => self.quota.as_ref().map(|it| (it.queue(), it.waiting()))?,
@@ -131,22 +132,49 @@ pub(super) fn note_waited<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, 
         parts.fleet.has_units();
     }
     if parts.strains.has(by) {
-        parts.strains.prolong(by, nanos(target.timer().now()) / MS);
+        let now = nanos(target.timer().now()) / MS;
+        parts.strains.prolong(by, now, now);
     }
 }
 
-/// Notes that a cooldown holds all calls for this time, as another member does. A strain then lasts at
+/// Notes at `now` that a cooldown holds all calls until `end`, as another member does. A strain then lasts at
 /// least as long.
 #[cfg(feature = "fleet")]
-pub(super) fn note_joined(parts: &Parts, hold: Option<Duration>, now: u64) {
-    if let Some(hold) = hold {
-        let end = now.saturating_add(nanos(hold));
+pub(super) fn note_joined(parts: &Parts, now: u64, end: Option<u64>) {
+    if let Some(end) = end {
         parts.fleet.holds(end);
-        parts.strains.prolong(HeldBy::Cooldown, end / MS);
+        parts.strains.prolong(HeldBy::Cooldown, now / MS, end / MS);
     }
 }
 
-/// Ends each strain of a part that has had room for a while.
+/// Counts a failure of the upstream after which a retry is announced, or an error of a healthy one. Returns the
+/// report of a surge that is due.
+#[cold]
+#[inline(never)]
+pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    is_healthy: bool,
+) -> Option<Told> {
+    let parts = target.parts().filter(|_| target.listens())?;
+    let now = nanos(target.timer().now()) / MS;
+    if is_healthy { parts.strains.note_healthy(now) } else { parts.strains.note_failure(now) }
+}
+
+/// Reports a surge of failures that begins or goes on, with the latest one.
+#[cold]
+#[inline(never)]
+pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    told: Told,
+    failure: AttemptFailure<'_>,
+) {
+    let Some(parts) = target.parts() else { return };
+    let Told { failures, lasted, begins } = told;
+    let kind = EventKind::Surge { failures, lasted, begins, failure };
+    emit(target, parts, nanos(target.timer().now()), kind);
+}
+
+/// Ends each strain of a part that has had room for a while, and a surge of failures.
 #[cold]
 #[inline(never)]
 pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
@@ -157,6 +185,9 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
                 emit(target, parts, now, relieved(by, ended, false));
             }
         }
+    }
+    if let Some(Over { failures, lasted, ago }) = parts.strains.end_surge(now / MS) {
+        emit(target, parts, now, EventKind::SurgeOver { failures, lasted, ago });
     }
 }
 
@@ -174,8 +205,8 @@ pub(super) fn cut<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
 
 /// Returns the event of a strain that has ended, or that the process leaves.
 const fn relieved(by: HeldBy, ended: Ended, leaves: bool) -> EventKind<'static> {
-    let Ended { lasted, ago, times, refused } = ended;
-    EventKind::Relieved { by, lasted, ago, times, refused, leaves }
+    let Ended { lasted, ago, times, refused, holds } = ended;
+    EventKind::Relieved { by, lasted, ago, times, refused, holds, leaves }
 }
 
 /// Tells the observer what a quota has found out about its limits.
@@ -208,5 +239,5 @@ const MS: u64 = 1_000_000;
 
 fn emit<X: Endpoint>(target: &X, parts: &Parts, now: u64, kind: EventKind<'_>) {
     let gauges = parts.gauges(|| now);
-    target.observe(&Event { upstream: target.name(), call: None, kind, gauges });
+    target.observe(&Event { upstream: target.name(), call: None, kind, gauges, place: None });
 }

@@ -53,7 +53,8 @@
 // `parts.rs` has the parts, `admit.rs` asks them and `report.rs` tells them the end of an attempt.
 // `held.rs` and `guard.rs` keep what an attempt holds, `pay.rs` pays the budget, `reservation.rs`
 // charges the quota, `latency.rs` knows the start, `lending.rs` and `nested.rs` share an admission with
-// calls within the attempt, and `limits.rs` with `strain.rs` tells when a part begins to refuse.
+// calls within the attempt, and `limits.rs` tells when a part begins to refuse (`strain.rs`) and when many
+// attempts fail (`surge.rs`).
 mod admit;
 mod as_target;
 mod at_cost;
@@ -76,6 +77,7 @@ mod sending;
 #[cfg(feature = "fleet")]
 mod shared;
 mod strain;
+mod surge;
 mod target;
 pub(crate) mod upstream;
 mod wrapper;
@@ -90,7 +92,7 @@ pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
-pub(crate) use sending::{drops_unsent, note_unsent};
+pub(crate) use sending::{drops, note_begun, note_unsent};
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};
 pub(crate) use strain::Limited;

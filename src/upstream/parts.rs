@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicU16;
 
 use super::strain::Strains;
 use crate::adaptive::AdaptiveTimeout;
-use crate::breaker::Breaker;
+use crate::breaker::{Breaker, State};
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 use crate::cooldown::Cooldown;
 #[cfg(feature = "fleet")]
 use crate::fleet;
-use crate::observe::{Gauges, Log, Observe};
+use crate::observe::{Gauges, HeldBy, Log, Observe};
 use crate::quota::Quota;
 use crate::throttle::Throttle;
 #[cfg(feature = "fleet")]
@@ -73,9 +73,18 @@ impl Parts {
         #[cfg(feature = "fleet")]
         let reads = reads || self.fleet.is_shared();
         let now = if reads { now() } else { 0 };
+        #[cfg(feature = "fleet")]
+        let hold_end = cooldown
+            .and_then(|cooldown| cooldown.remaining(now))
+            .map(|rest| now.saturating_add(nanos(rest)));
+        #[cfg(feature = "fleet")]
+        let is_hold_joined = hold_end.is_some_and(|end| {
+            self.fleet.has_joined(end, now, cooldown.is_some_and(Cooldown::is_by_hand))
+        });
+        let breaker = self.breaker.as_ref().map(|breaker| (breaker.state(), breaker));
         Gauges {
             tokens: self.budget.as_ref().map(Budget::available),
-            breaker: self.breaker.as_ref().map(Breaker::state),
+            breaker: breaker.map(|(state, _)| state),
             limit: self.bulkhead.as_ref().map(Bulkhead::limit),
             in_flight: self.bulkhead.as_ref().map(Bulkhead::in_flight),
             waiting: self.bulkhead.as_ref().map(Bulkhead::waiting),
@@ -85,9 +94,10 @@ impl Parts {
             #[cfg(feature = "fleet")]
             fleet: self.fleet.status(|| now),
             #[cfg(feature = "fleet")]
-            is_hold_joined: cooldown
-                .and_then(|cooldown| cooldown.remaining(now))
-                .is_some_and(|rest| self.fleet.has_joined(now.saturating_add(nanos(rest)))),
+            is_hold_joined,
+            #[cfg(feature = "fleet")]
+            is_throttled_too: is_hold_joined
+                && hold_end.is_some_and(|end| self.fleet.outlasts_joined(end)),
             #[cfg(feature = "fleet")]
             lacks_lease: self.lacks_lease(),
             #[cfg(feature = "fleet")]
@@ -97,6 +107,10 @@ impl Parts {
                 .filter(|_| self.fleet.is_shared())
                 .and_then(|quota| quota.scarce(now)),
             is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
+            is_probed: breaker.is_some_and(|(state, it)| state == State::Open && it.is_probed()),
+            is_quota_full: self.full_queue(HeldBy::Quota).is_some(),
+            is_quota_emptied: self.quota.as_ref().is_some_and(|quota| quota.is_emptied(now)),
+            is_surge: self.strains.is_surge(),
         }
     }
 

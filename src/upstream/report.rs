@@ -5,7 +5,7 @@ use super::held::{Held, HeldPermit, finish};
 use super::strain::Limited;
 use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
-use crate::observe::HeldBy;
+use crate::observe::{AttemptFailure, HeldBy};
 use crate::quota::{CostKey, Demand, Quota};
 use crate::throttle::Throttle;
 use crate::time::{Timer, nanos};
@@ -132,6 +132,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Some(verdict) if verdict.is_not_sent() && !reserved.is_told() => {
                     quota.cancel(&demand.cost, reserved);
                 }
+                // An earlier request of the attempt may have been charged.
+                Some(verdict) if verdict.is_not_sent() || reserved.was_lent() => {
+                    finish(quota, &demand, reserved);
+                }
+                // The request was refused before any work. Only a limit of the caller empties the quota.
+                Some(verdict) if verdict.is_without_effect() => {
+                    quota.refuse(&demand.cost, reserved, false, 0, 0);
+                }
                 _ => finish(quota, &demand, reserved),
             }
         }
@@ -171,7 +179,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         self.relieve();
     }
 
-    /// Ends the strains that have ended. Called after each report.
+    /// Ends the strains and the surge that have ended. Called after each report.
     #[inline]
     fn relieve(&self) {
         if X::ALONE {
@@ -179,6 +187,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(parts) = self.target.parts().filter(|parts| parts.strains.is_any()) {
             limits::relieve(&self.target, parts);
+        }
+    }
+
+    /// Counts a failure after which a retry is announced, and reports it by `report`. Then reports a surge of
+    /// such failures if that is due.
+    #[cold]
+    pub(crate) fn note_failure(&self, failure: AttemptFailure<'_>, report: impl FnOnce()) {
+        let told = limits::note_failure(&self.target, failure.is_of_healthy());
+        report();
+        if let Some(told) = told {
+            limits::tell_surge(&self.target, told, failure);
         }
     }
 

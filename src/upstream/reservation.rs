@@ -3,7 +3,6 @@ use std::time::Duration;
 use super::held::Held;
 use super::progress::Refuser;
 use super::{Endpoint, Guard, Parts, Slot, lending, limits};
-use crate::breaker::State;
 use crate::observe::NoRoom;
 use crate::quota::{Report, TooLarge};
 use crate::time::{Timer, nanos};
@@ -63,11 +62,11 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
         false
     }
 
-    /// Returns whether the breaker is half-open.
+    /// Returns the words for a breaker that refuses calls without a known end, if this process knows why.
     #[cold]
-    pub(crate) fn is_half_open(&self) -> bool {
-        let breaker = self.target.parts().and_then(|parts| parts.breaker.as_ref());
-        breaker.is_some_and(|breaker| breaker.state() == State::HalfOpen)
+    pub(crate) fn open_in_words(&self) -> Option<&'static str> {
+        let breaker = self.target.parts()?.breaker.as_ref()?;
+        breaker.state().endless_in_words(breaker.is_probed())
     }
 
     /// Ends the attempt in `slot` as if its request had never been sent.

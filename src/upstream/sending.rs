@@ -2,36 +2,31 @@
 //!
 //! Only the attempt knows it, and it says so by [`BeforeSending`](crate::call::BeforeSending). While a
 //! call that cuts its attempt drops it, a question is open on this thread. A `BeforeSending` that is
-//! dropped in the middle of its work answers it.
+//! dropped in the middle of its work answers it, and so does one that the program has kept after its end.
 
 use std::cell::Cell;
 
+use crate::policy::Sending;
 use crate::question;
-
-/// The knowledge about the request of the attempt that is being dropped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sending {
-    /// No call asks.
-    Unasked,
-    Unknown,
-    NotSent,
-    /// An attempt of an inner call may have sent it.
-    Sent,
-}
 
 thread_local! {
     static SENDING: Cell<Sending> = const { Cell::new(Sending::Unasked) };
 }
 
-/// Drops an attempt by `drop`. Returns true if its request was surely not sent.
+/// Drops an attempt by `drop`. Returns what is known of its request.
 #[cold]
-pub(crate) fn drops_unsent(drop: impl FnOnce()) -> bool {
-    question::ask(&SENDING, Sending::Unknown, drop) == Some(Sending::NotSent)
+pub(crate) fn drops(drop: impl FnOnce()) -> Sending {
+    question::ask(&SENDING, Sending::Unknown, drop).1.unwrap_or_default()
 }
 
 /// Notes that the attempt that is being dropped has sent nothing.
 pub(crate) fn note_unsent() {
     note(Sending::NotSent);
+}
+
+/// Notes that the attempt that is being dropped has ended its part before sending.
+pub(crate) fn note_begun() {
+    note(Sending::Begun);
 }
 
 /// Notes that the attempt that is being dropped may have sent its request.
@@ -42,8 +37,8 @@ pub(super) fn note_sent() {
 
 fn note(news: Sending) {
     let _ = SENDING.try_with(|sending| {
-        if !matches!(sending.get(), Sending::Unasked | Sending::Sent) {
-            sending.set(news);
+        if sending.get() != Sending::Unasked {
+            sending.set(sending.get().max(news));
         }
     });
 }
@@ -55,29 +50,45 @@ mod tests {
     #[test]
     fn what_may_have_been_sent_is_not_unsent() {
         note_unsent();
-        assert!(!drops_unsent(|| {}), "nobody asked before");
-        assert!(drops_unsent(note_unsent));
+        assert_eq!(drops(|| {}), Sending::Unknown, "nobody asked before");
+        assert_eq!(drops(note_unsent), Sending::NotSent);
         let both = |first: fn(), second: fn()| {
-            drops_unsent(|| {
+            drops(|| {
                 first();
                 second();
             })
         };
-        assert!(!both(note_unsent, note_sent) && !both(note_sent, note_unsent));
+        assert_eq!(both(note_unsent, note_sent), Sending::Sent);
+        assert_eq!(both(note_sent, note_unsent), Sending::Sent);
     }
 
     #[test]
     fn a_drop_within_a_drop_has_a_question_of_its_own() {
-        assert!(!drops_unsent(|| assert!(drops_unsent(note_unsent))));
-        assert!(drops_unsent(|| {
+        let unsent = || assert_eq!(drops(note_unsent), Sending::NotSent);
+        assert_eq!(drops(unsent), Sending::Unknown);
+        let both = || {
             note_unsent();
-            assert!(!drops_unsent(note_sent));
-        }));
+            assert_eq!(drops(note_sent), Sending::Sent);
+        };
+        assert_eq!(drops(both), Sending::NotSent);
+    }
+
+    /// A part that has ended says nothing against another one that works.
+    #[test]
+    fn a_part_that_has_ended_is_weaker_than_one_that_works() {
+        assert_eq!(drops(note_begun), Sending::Begun);
+        for [first, second] in [[note_begun as fn(), note_unsent], [note_unsent, note_begun]] {
+            let both = || {
+                first();
+                second();
+            };
+            assert_eq!(drops(both), Sending::NotSent);
+        }
     }
 
     #[test]
     fn a_panic_ends_the_question() {
-        let panics = || drops_unsent(|| panic!("a destructor"));
+        let panics = || drops(|| panic!("a destructor"));
         assert!(std::panic::catch_unwind(panics).is_err());
         assert!(SENDING.get() == Sending::Unasked);
     }

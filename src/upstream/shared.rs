@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Upstream;
 use crate::budget::Budget;
 use crate::cooldown::{Cooldown, Hold};
-use crate::fleet::State;
+use crate::fleet::{State, Status};
 use crate::observe::{Event, EventKind};
 use crate::quota::{Dimension, Learned, Quota, Waiting};
 use crate::signal::Signal;
@@ -35,7 +35,8 @@ pub enum Resource {
 /// The budget keeps what it has, and deposits count as before.
 ///
 /// Dropping it ends every lease. The limits are those of one process again. The quota refills from
-/// the units that it still has. After the end of a lease these are none.
+/// the units that it still has. After the end of a lease these are none. Observers get an event with
+/// [`State::Left`], except while a panic unwinds.
 ///
 /// # Examples
 ///
@@ -75,10 +76,12 @@ impl<M: Timer> Upstream<M> {
         Some(Shared { upstream: self })
     }
 
-    /// Returns the status of an upstream that many processes share. `None` if it is not shared.
+    /// Returns the status of an upstream that many processes share. After this process has left, its state is
+    /// [`Left`](State::Left). `None` if it has never joined.
     #[must_use]
     pub fn fleet(&self) -> Option<crate::fleet::Status> {
-        self.parts.fleet.status(|| self.now())
+        let fleet = &self.parts.fleet;
+        fleet.status(|| self.now()).or_else(|| fleet.left())
     }
 }
 
@@ -131,10 +134,22 @@ impl<'a, M: Timer> Shared<'a, M> {
             return;
         }
         if let Some(status) = upstream.fleet() {
-            let gauges = upstream.parts.gauges(|| upstream.now());
-            let (name, kind) = (Some(upstream.name()), EventKind::Fleet(status));
-            let event = Event { upstream: name, call: None, kind, gauges };
-            upstream.parts.observer.get().observe(&event);
+            self.tell(status);
+        }
+    }
+
+    fn tell(&self, status: Status) {
+        let upstream = self.upstream;
+        let gauges = upstream.parts.gauges(|| upstream.now());
+        let (name, kind) = (Some(upstream.name()), EventKind::Fleet(status));
+        let event = Event { upstream: name, call: None, kind, gauges, place: None };
+        upstream.parts.observer.get().observe(&event);
+    }
+
+    /// Tells observers that the process has left, unless a panic ends it: a second one would end the program.
+    fn tell_left(&self) {
+        if self.upstream.parts.observer.get().is_enabled() && !std::thread::panicking() {
+            self.tell(Status::LEFT);
         }
     }
 
@@ -144,6 +159,18 @@ impl<'a, M: Timer> Shared<'a, M> {
     /// another strain.
     pub fn end_strains(&self) {
         super::limits::cut(self.upstream, &self.upstream.parts);
+    }
+
+    /// Ends the strains and the surge of failures that have been quiet for ten seconds, as the report of the next
+    /// attempt does: each is an event with its numbers. Returns whether one goes on. The task of a store calls it
+    /// from time to time, because a process may report no attempt for long, such as while its breaker is open.
+    #[must_use]
+    pub fn end_quiet_strains(&self) -> bool {
+        let (upstream, parts) = (self.upstream, &self.upstream.parts);
+        if parts.strains.is_any() {
+            super::limits::relieve(upstream, parts);
+        }
+        parts.strains.is_any()
     }
 
     /// Notes that the store answers now. The age of the status counts from here.
@@ -169,13 +196,13 @@ impl<M: Timer> Shared<'_, M> {
     pub fn hold_as(&self, hold: Hold) {
         if let Some(cooldown) = self.upstream.cooldown() {
             let now = self.upstream.now();
-            let rest = || cooldown.remaining(now);
-            let before = rest();
+            let end = || cooldown.remaining(now).map(|rest| now.saturating_add(nanos(rest)));
+            let (before, is_by_hand) = (end(), cooldown.is_by_hand());
             cooldown.join(now, hold);
-            let after = rest();
-            super::limits::note_joined(&self.upstream.parts, after, now);
-            if let Some(rest) = after.filter(|rest| Some(*rest) > before) {
-                self.upstream.parts.fleet.joins_hold(now.saturating_add(nanos(rest)));
+            let after = end();
+            super::limits::note_joined(&self.upstream.parts, now, after);
+            if let Some(end) = after.filter(|end| Some(*end) > before) {
+                self.upstream.parts.fleet.joins_hold(before, end, now, is_by_hand);
             }
         }
     }
@@ -282,6 +309,20 @@ impl<M: Timer> Shared<'_, M> {
             _ => None,
         }
     }
+
+    /// Returns the time for which nothing refills after a refusal: the rest of the hold that its call has
+    /// asked for. The provider counts nothing in it that could be used after it, so the members too begin
+    /// with the [reported level](Self::reported_level) only then. Zero otherwise, and for a budget.
+    #[must_use]
+    pub fn resumes_in(&self, resource: Resource) -> Duration {
+        match (resource, self.upstream.quota()) {
+            (Resource::Quota(dimension), Some(quota)) => {
+                let at = quota.resumes_at(dimension);
+                Duration::from_nanos(at.saturating_sub(self.upstream.now()))
+            }
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 /// The limits that the members have learned.
@@ -314,10 +355,11 @@ impl<M: Timer> Drop for Shared<'_, M> {
         }
         self.signals().for_each(Signal::forget);
         self.upstream.parts.fleet.leave();
-        // Comes last: a waker may panic.
+        // Come last: a waker and an observer may panic.
         if let Some(quota) = self.upstream.quota() {
             quota.wake_first();
         }
+        self.tell_left();
     }
 }
 

@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::atomic::{self, Ordering};
 use std::time::Duration;
 
+use super::surge::{Over, Surge, Told};
 use crate::observe::HeldBy;
 use crate::sync::AtomicU64;
 
@@ -11,10 +12,16 @@ use crate::sync::AtomicU64;
 /// A strain ends only after [`QUIET`] without a wait or a refusal. A part at its limit would
 /// otherwise begin and end a strain with every few calls.
 pub(crate) struct Strains {
-    /// The number of strains. Modulo 2^64, as an end may be counted before its start. Each report reads
+    /// The number of strains and surges. Modulo 2^64, as an end may be counted before its start. Each report reads
     /// it as a hint, so it is not a subject of a model and is always the standard library's.
     active: atomic::AtomicU64,
-    strains: [Strain; 5],
+    parts: [Strain; 5],
+    /// The holds of the cooldown within its strain. A line has them, so they are not a subject of a model and
+    /// always the standard library's.
+    holds: atomic::AtomicU64,
+    surge: Surge,
+    /// The same for the retries on a healthy upstream.
+    healthy: Surge,
 }
 
 /// The time without a wait or a refusal after which a strain has ended.
@@ -39,7 +46,7 @@ struct Strain {
     /// The time of the latest refusal, or of the start or the end of the latest wait, or the end of the
     /// latest hold, in milliseconds.
     last: AtomicU64,
-    /// The refusals, and [`FULL`] after one that found the queue full.
+    /// The refusals, and [`FULL`] after one that was told.
     refused: AtomicU64,
 }
 
@@ -60,13 +67,21 @@ pub(super) struct Ended {
     pub(super) times: u64,
     /// The number of refusals among them.
     pub(super) refused: u64,
+    /// The number of holds of a cooldown.
+    pub(super) holds: u64,
 }
 
 impl Ended {
     /// Creates the strain of these times in milliseconds.
     const fn new(began: u64, last: u64, now: u64, times: u64) -> Self {
         let lasted = Duration::from_millis(last.saturating_sub(began));
-        Self { lasted, ago: Duration::from_millis(now.saturating_sub(last)), times, refused: 0 }
+        Self {
+            lasted,
+            ago: Duration::from_millis(now.saturating_sub(last)),
+            times,
+            refused: 0,
+            holds: 0,
+        }
     }
 }
 
@@ -75,11 +90,14 @@ impl Strain {
         Self { word: AtomicU64::new(0), last: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
-    /// Counts `times` waits or refusals. `until` is the time at which the last of them ends. Returns
-    /// true for exactly one call of each strain, the one that begins it.
-    fn note(&self, now: u64, until: u64, times: u64) -> bool {
-        // Before the word: an end that sees the old word sees the new time, or its exchange fails.
-        self.last.fetch_max(until, Ordering::AcqRel);
+    /// Lets the last wait or refusal end at `until` at least. Returns its end before.
+    fn reach(&self, until: u64) -> u64 {
+        self.last.fetch_max(until, Ordering::AcqRel)
+    }
+
+    /// Counts `times` waits or refusals. Returns true for exactly one call of each strain, the one that begins
+    /// it.
+    fn note(&self, now: u64, times: u64) -> bool {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
             let next = match word {
@@ -93,8 +111,8 @@ impl Strain {
         }
     }
 
-    /// Counts a refusal that is noted too. Returns true for the first one of the strain that found the
-    /// queue full.
+    /// Counts a refusal that is noted too. Returns true for the first one of the strain that is
+    /// [`Full`](Limited::Full).
     fn refuse(&self, limited: Limited) -> bool {
         let more = match limited {
             Limited::Waits | Limited::Again => return false,
@@ -113,13 +131,6 @@ impl Strain {
     fn count_refused(&self, ended: Ended) -> Ended {
         let refused = self.refused.swap(0, Ordering::AcqRel) & !FULL;
         Ended { refused: refused.min(ended.times), ..ended }
-    }
-
-    /// Lets a strain last until `now` at least, because a wait ends.
-    fn prolong(&self, now: u64) {
-        if self.word.load(Ordering::Acquire) != 0 {
-            self.last.fetch_max(now, Ordering::AcqRel);
-        }
     }
 
     /// Ends the strain at once. Returns the strain up to `now` to exactly one caller.
@@ -152,11 +163,17 @@ impl Strain {
 
 impl Strains {
     pub(super) const fn new() -> Self {
-        let strains = [const { Strain::new() }; 5];
-        Self { active: atomic::AtomicU64::new(0), strains }
+        let parts = [const { Strain::new() }; 5];
+        Self {
+            active: atomic::AtomicU64::new(0),
+            parts,
+            holds: atomic::AtomicU64::new(0),
+            surge: Surge::new(),
+            healthy: Surge::new(),
+        }
     }
 
-    /// Returns whether any part is under strain.
+    /// Returns whether any part is under strain, or there is a surge of failures.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
@@ -167,9 +184,13 @@ impl Strains {
         self.of(by).is_some_and(|strain| strain.word.load(Ordering::Relaxed) != 0)
     }
 
+    /// Counts `times` waits or refusals by a part. `until` is the time at which the last of them ends.
+    /// Returns true for exactly one call of each strain, the one that begins it.
     pub(super) fn note(&self, by: HeldBy, now: u64, until: u64, times: u64) -> bool {
         let Some(strain) = self.of(by) else { return false };
-        let begins = strain.note(now, until, times);
+        // Before the word: an end that sees the old word sees the new time, or its exchange fails.
+        self.count_hold(by, strain.reach(until), now, until);
+        let begins = strain.note(now, times);
         if begins {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
@@ -177,22 +198,38 @@ impl Strains {
     }
 
     /// Counts what [`note`](Self::note) has counted as a refusal, if it is one. Returns true for the first
-    /// refusal of a strain that found the queue full.
+    /// refusal of a strain that is [`Full`](Limited::Full).
     pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {
         self.of(by).is_some_and(|strain| strain.refuse(limited))
     }
 
-    pub(super) fn prolong(&self, by: HeldBy, now: u64) {
-        if let Some(strain) = self.of(by) {
-            strain.prolong(now);
+    /// Lets a strain last until `until` at least, because a wait ends or another member holds all calls.
+    pub(super) fn prolong(&self, by: HeldBy, now: u64, until: u64) {
+        let strain = self.of(by).filter(|strain| strain.word.load(Ordering::Acquire) != 0);
+        if let Some(strain) = strain {
+            self.count_hold(by, strain.reach(until), now, until);
         }
+    }
+
+    /// Counts a hold of the cooldown that begins after `last`, the end of the one before.
+    fn count_hold(&self, by: HeldBy, last: u64, now: u64, until: u64) {
+        if by == HeldBy::Cooldown && last <= now && now < until {
+            self.holds.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the refusals and the holds to a strain that has ended.
+    fn counted(&self, by: HeldBy, strain: &Strain, ended: Ended) -> Ended {
+        let is_held = by == HeldBy::Cooldown;
+        let holds = if is_held { self.holds.swap(0, Ordering::Relaxed) } else { 0 };
+        Ended { holds, ..strain.count_refused(ended) }
     }
 
     pub(super) fn end(&self, by: HeldBy, now: u64) -> Option<Ended> {
         let strain = self.of(by)?;
         let ended = strain.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
-        Some(strain.count_refused(ended))
+        Some(self.counted(by, strain, ended))
     }
 
     #[cfg(feature = "fleet")]
@@ -200,7 +237,33 @@ impl Strains {
         let strain = self.of(by)?;
         let ended = strain.cut(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
-        Some(strain.count_refused(ended))
+        Some(self.counted(by, strain, ended))
+    }
+
+    /// Counts a failure after which a retry is announced. Returns the report of a surge that is due.
+    pub(super) fn note_failure(&self, now: u64) -> Option<Told> {
+        let told = self.surge.note(now)?;
+        if told.begins {
+            self.active.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(told)
+    }
+
+    /// Counts an attempt after which a retry on a healthy upstream is announced. Returns the report that is due.
+    pub(super) fn note_healthy(&self, now: u64) -> Option<Told> {
+        let _: Option<Over> = self.healthy.end(now); // a success would pay for a report of the end
+        self.healthy.note(now)
+    }
+
+    pub(super) fn end_surge(&self, now: u64) -> Option<Over> {
+        let over = self.surge.end(now)?;
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        Some(over)
+    }
+
+    /// Returns whether there is a surge of failures.
+    pub(super) fn is_surge(&self) -> bool {
+        self.is_any() && self.surge.is_on()
     }
 
     /// Returns the strain of a part. The breaker has its own events.
@@ -213,7 +276,7 @@ impl Strains {
             HeldBy::Throttle => 4,
             HeldBy::Breaker => return None,
         };
-        self.strains.get(index)
+        self.parts.get(index)
     }
 }
 
@@ -228,6 +291,22 @@ mod tests {
     use super::*;
 
     const BY: HeldBy = HeldBy::Quota;
+
+    #[test]
+    fn a_hold_counts_if_it_begins_after_the_one_before() {
+        let (strains, by) = (Strains::new(), HeldBy::Cooldown);
+        assert!(strains.note(by, 1_000, 4_000, 0));
+        strains.note(by, 2_000, 4_000, 1); // a call that waits
+        strains.note(by, 3_000, 5_000, 0); // it becomes longer
+        strains.prolong(by, 5_500, 5_500); // the call is admitted
+        strains.note(by, 6_000, 7_000, 0);
+        strains.prolong(by, 9_000, 10_000); // another member was asked
+        assert_eq!(strains.end(by, 20_000).map(|ended| ended.holds), Some(3));
+        strains.note(by, 30_000, 31_000, 0);
+        assert_eq!(strains.end(by, 41_000).map(|ended| ended.holds), Some(1));
+        assert!(strains.note(BY, 0, 5_000, 1));
+        assert_eq!(strains.end(BY, 41_000).map(|ended| ended.holds), Some(0), "a quota has none");
+    }
 
     #[test]
     fn a_strain_begins_once_and_ends_once_after_a_quiet_time() {
@@ -248,14 +327,14 @@ mod tests {
     #[test]
     fn the_end_of_a_wait_prolongs_a_strain_and_begins_none() {
         let strains = Strains::new();
-        strains.prolong(BY, 500);
+        strains.prolong(BY, 500, 500);
         assert!(!strains.is_any() && strains.note(BY, 600, 600, 1));
-        strains.prolong(BY, 900);
-        strains.prolong(BY, 700);
+        strains.prolong(BY, 900, 900);
+        strains.prolong(BY, 700, 700);
         assert_eq!(strains.end(BY, 900 + QUIET - 1), None);
         let ended = strains.end(BY, 900 + QUIET + 7).unwrap();
         let (lasted, ago) = (Duration::from_millis(300), Duration::from_millis(QUIET + 7));
-        assert_eq!(ended, Ended { lasted, ago, times: 1, refused: 0 });
+        assert_eq!(ended, Ended { lasted, ago, times: 1, refused: 0, holds: 0 });
     }
 
     #[test]
@@ -277,13 +356,13 @@ mod tests {
     #[test]
     #[cfg(feature = "fleet")]
     fn a_strain_that_is_cut_has_the_time_until_then() {
-        let strains = Strains::new();
-        assert_eq!(strains.cut(BY, 0), None);
-        assert!(strains.note(BY, 100, 400, 2));
-        let ended = Some(Ended::new(100, 300, 300, 2));
-        assert_eq!(strains.cut(BY, 300), ended, "a hold goes on");
-        assert_eq!((strains.cut(BY, 300), strains.end(BY, u64::MAX)), (None, None));
-        assert!(!strains.is_any() && strains.note(BY, 500, 500, 1));
+        let (strains, by) = (Strains::new(), HeldBy::Cooldown);
+        assert_eq!(strains.cut(by, 0), None);
+        assert!(strains.note(by, 100, 400, 2));
+        let ended = Some(Ended { holds: 1, ..Ended::new(100, 300, 300, 2) });
+        assert_eq!(strains.cut(by, 300), ended, "a hold goes on");
+        assert_eq!((strains.cut(by, 300), strains.end(by, u64::MAX)), (None, None));
+        assert!(!strains.is_any() && strains.note(by, 500, 500, 1));
     }
 
     #[test]

@@ -119,14 +119,17 @@ impl<M> Upstream<M> {
         self
     }
 
-    /// Sets the observer. It replaces [`Log`](crate::observe::Log). For both, pass
-    /// `&(Log, observer)`.
+    /// Sets an observer in a `static` or a constant, such as `&(Log, Metrics)`. One that is made at run time, such as
+    /// an `Arc`, needs [`with_shared_observer`](Self::with_shared_observer), which takes it without the `&`.
+    ///
+    /// It replaces [`Log`](crate::observe::Log). For both, pass `&(Log, observer)`.
     pub const fn with_observer(mut self, observer: &'static (dyn Observe + Send + Sync)) -> Self {
         mem::forget(mem::replace(&mut self.parts.observer, Observer::Static(observer)));
         self
     }
 
-    /// Sets an observer that is not in a `static`. It replaces [`Log`](crate::observe::Log).
+    /// Sets an observer that is made at run time, such as `(Log, Arc::clone(&observer))`. It replaces
+    /// [`Log`](crate::observe::Log).
     pub fn with_shared_observer(mut self, observer: impl Observe + Send + Sync + 'static) -> Self {
         self.parts.observer = Observer::Shared(Arc::new(observer));
         self
@@ -222,6 +225,9 @@ impl<M> Upstream<M> {
 
     /// Sets the cost of one call: `.on(UPSTREAM.at_cost(Cost::input(3_100)))`. Without a quota the
     /// cost has no effect.
+    ///
+    /// For one attempt without a retry, in place of [`call`](Self::call), run its future
+    /// [`through`](crate::ResilienceExt::through) the target.
     pub const fn at_cost<'c>(&self, cost: Cost<'c>) -> AtCost<'c, &Self> {
         AtCost::new(self, cost)
     }

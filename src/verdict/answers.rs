@@ -43,6 +43,12 @@ pub(super) enum Flag {
     NotRepeatable = 1 << 12,
     /// The upstream kept nothing of the request.
     NoEffect = 1 << 13,
+    /// The upstream has answered, and the answer does not tell the program what happened.
+    NotTold = 1 << 14,
+    /// Nobody has judged the failure.
+    ByDefault = 1 << 15,
+    /// The request has an effect, and a key makes a repetition harmless.
+    Keyed = 1 << 16,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

@@ -2,6 +2,8 @@
 
 mod answers;
 mod cut;
+mod equality;
+mod ground;
 mod health;
 mod verdict;
 

@@ -1,9 +1,7 @@
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use super::Health;
 use super::answers::{Answers, Flag, Ground};
-use super::{Cut, Health};
 use crate::time::nanos;
 
 /// The classification of a failed attempt.
@@ -22,8 +20,9 @@ use crate::time::nanos;
 ///
 /// Beside the answers, a classifier may state two facts about the request: that it may be executed
 /// twice ([`idempotent`](Self::idempotent)), and that it was never sent ([`not_sent`](Self::not_sent)).
-/// Verdicts are equal if their answers and these facts are. A third fact, that the upstream
-/// [kept nothing](Self::without_effect) of the request, is for the caller and does not count for equality.
+/// Verdicts are equal if their answers and these facts are. Two more facts do not count for equality: that
+/// the upstream [kept nothing](Self::without_effect) of the request, and that the request has a
+/// [key](Self::keyed).
 ///
 /// # Examples
 ///
@@ -46,11 +45,11 @@ use crate::time::nanos;
 #[must_use = "a verdict does nothing until it is returned"]
 pub struct Verdict {
     /// The wait in nanoseconds, or `NO_WAIT`.
-    wait: u64,
-    answers: Answers,
+    pub(super) wait: u64,
+    pub(super) answers: Answers,
 }
 
-const NO_WAIT: u64 = u64::MAX;
+pub(super) const NO_WAIT: u64 = u64::MAX;
 
 impl Verdict {
     /// Creates a verdict for a reset, a timeout or an internal error. The request may be sent
@@ -80,8 +79,8 @@ impl Verdict {
     /// Adds a hint: the upstream asked for a wait of `wait` from now. It replaces an earlier wait.
     /// Saturates at 584 years.
     ///
-    /// Use this only for a wait that the upstream stated, because the log then prints "the upstream
-    /// asked for a wait of 2.0s". For a wait of your own use [`at_least`](Self::at_least).
+    /// Use this only for a wait that the upstream stated, because the log then says that the upstream
+    /// asked for it. For a wait of your own use [`at_least`](Self::at_least).
     pub const fn after(mut self, wait: Duration) -> Self {
         self.wait = limited(wait);
         self.with(Flag::OwnWait, false).with(Flag::Base, false)
@@ -109,11 +108,11 @@ impl Verdict {
         self.with(Flag::OwnWait, false).with(Flag::Base, true)
     }
 
-    /// Sets the shortest wait that the classifier itself demands. A wait that is set already and is
+    /// Sets the shortest wait of the classifier itself. A wait that is set already and is
     /// not shorter stays. Saturates at 584 years.
     ///
     /// A call waits as for a [hint](Self::after), and the policy's hint cap applies. Only the log
-    /// and the messages differ: they print "the classifier demands a wait".
+    /// and the messages differ: they say that the wait is set for the error.
     ///
     /// # Examples
     ///
@@ -165,11 +164,40 @@ impl Verdict {
         self.with(Flag::Idempotent, true)
     }
 
+    /// States that the request has an effect and may be executed twice because of a key, such as a payment
+    /// with an idempotency key or an insert that does nothing if its row exists. Keeps the rest of the verdict.
+    ///
+    /// The request is [idempotent](Self::idempotent). But other than after a read, the caller wants to know what
+    /// happened, so the error of the call and its line in the log say it: "without effect", or "the request may
+    /// have been executed and may be sent again with its key".
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use resile::{Never, RetryPolicy, Verdict, retry};
+    ///
+    /// let policy = RetryPolicy::none().with_classifier(|_: &&str| Verdict::transient().keyed());
+    /// let pay = |_| async { Err::<(), _>("the connection was lost") };
+    /// let gave_up = retry(pay, policy, Never).await.unwrap_err();
+    /// assert!(!gave_up.is_in_doubt() && !gave_up.is_without_effect());
+    /// assert_eq!(
+    ///     gave_up.to_string(),
+    ///     "gave up after 1 attempt, the request may have been executed and may be sent again with its key",
+    /// );
+    /// # }
+    /// ```
+    pub const fn keyed(self) -> Self {
+        self.idempotent().with(Flag::Keyed, true)
+    }
+
     /// States that the upstream asked for no retry, such as by a negative pushback of gRPC. Forbids sending
     /// the request again and keeps the rest of the verdict.
     ///
-    /// The log and the messages then print "the upstream asks for no retry" and not "the error is final". A
-    /// request in [doubt](crate::GaveUp::is_in_doubt) stays in doubt. Equal verdicts may differ in it.
+    /// The log and the messages then print "the upstream asks for no retry",
+    /// and the log prints it as a warning if the policy allows a retry. A request in
+    /// [doubt](crate::GaveUp::is_in_doubt) stays in doubt. Equal verdicts may differ in it.
     ///
     /// # Examples
     ///
@@ -186,7 +214,7 @@ impl Verdict {
     /// States that the caller cannot make the request again, such as one whose body is a stream. Forbids
     /// sending the request again and keeps the rest of the verdict.
     ///
-    /// The log and the messages then print "the request cannot be made again" and not "the error is final",
+    /// The log and the messages then print "the request cannot be made again",
     /// and the log prints it as a warning. The request is not in [doubt](crate::GaveUp::is_in_doubt), because
     /// the classifier allowed a repetition. A verdict that forbids one stays as it is. Equal verdicts may
     /// differ in this statement.
@@ -227,11 +255,19 @@ impl Verdict {
     /// States that the upstream kept nothing of the request: it refused the request before it executed it, or
     /// it undid all of it, such as a transaction that it rolled back.
     ///
-    /// The request was received, so a quota charges it, other than one that was [not sent](Self::not_sent).
-    /// Retries do not read this fact. It is for the answer to a caller: see
+    /// The request was received, so it counts in a quota, other than one that was [not sent](Self::not_sent).
+    /// But the quota gets the reserved tokens back that no usage has charged. Retries do not read this fact.
+    /// It is for the answer to a caller: see
     /// [`GaveUp::is_without_effect`](crate::GaveUp::is_without_effect).
     pub const fn without_effect(self) -> Self {
         self.with(Flag::NoEffect, true)
+    }
+
+    /// States that the upstream has answered, and that the answer does not tell the program what happened.
+    /// So the upstream is healthy, but a request that is not idempotent is in doubt.
+    #[cfg(feature = "http")]
+    pub(crate) const fn not_told(self) -> Self {
+        self.with(Flag::NotTold, true)
     }
 
     /// Sets the health of the upstream and keeps the rest of the verdict.
@@ -261,6 +297,13 @@ impl Verdict {
     #[must_use]
     pub const fn is_idempotent(&self) -> bool {
         self.answers.is(Flag::Idempotent)
+    }
+
+    /// Returns whether the classifier says that the request has an effect and a [key](Self::keyed). False
+    /// means that nobody has said it.
+    #[must_use]
+    pub const fn is_keyed(&self) -> bool {
+        self.answers.is(Flag::Keyed)
     }
 
     /// Returns whether the request was surely never sent. False means that nobody knows.
@@ -332,147 +375,15 @@ impl Verdict {
     pub(crate) const fn floor(&self) -> Option<Duration> {
         if self.answers.is(Flag::OwnWait) { self.positive_wait() } else { None }
     }
-}
 
-/// The combination of the verdicts of composed classifiers.
-impl Verdict {
-    /// Returns this verdict as a statement on an error.
-    pub(crate) const fn stated(self) -> Self {
-        self.with_ground(Ground::Stated)
-    }
-
-    /// Returns this verdict as a statement. A verdict on a cut attempt stays one.
-    pub(crate) const fn as_fact(self) -> Self {
-        match self.answers.ground() {
-            Ground::Stated => self,
-            Ground::Cut | Ground::CutDefault => self.with_ground(Ground::Cut),
-        }
-    }
-
-    /// Returns this verdict as one on a cut attempt. Use it for an error that tells of a cut, such
-    /// as [`Elapsed`](crate::timeout::Elapsed): [`cut_is`](crate::classify::ClassifyExt::cut_is)
-    /// then replaces the verdict, and in a pair of classifiers it counts as the opinion on a cut.
-    pub const fn on_cut(self) -> Self {
-        match self.answers.ground() {
-            Ground::Stated | Ground::Cut => self.with_ground(Ground::Cut),
-            Ground::CutDefault => self,
-        }
-    }
-
-    /// Returns this verdict as the default for a cut attempt.
-    pub(crate) const fn cut_default(self) -> Self {
-        self.with_ground(Ground::CutDefault)
-    }
-
-    /// Returns this verdict on a cut, but of an attempt that has surely sent nothing. So it may be sent
-    /// again, and nothing is known of the upstream.
-    pub(crate) const fn unsent(self) -> Self {
-        let ground = Ground::Cut;
-        self.with_health(Health::Unknown).with(Flag::Again, true).not_sent().with_ground(ground)
-    }
-
-    /// Returns this verdict for several attempts, one of which may have had an effect.
-    pub(crate) const fn of_several(self) -> Self {
-        self.with(Flag::NotSent, false).with(Flag::NoEffect, false)
-    }
-
-    /// Returns whether the classifier stated this verdict.
-    pub(crate) const fn is_stated(self) -> bool {
-        matches!(self.answers.ground(), Ground::Stated | Ground::Cut)
-    }
-
-    /// Returns whether this verdict is about a cut attempt.
-    pub(crate) const fn is_on_cut(self) -> bool {
-        matches!(self.answers.ground(), Ground::Cut | Ground::CutDefault)
-    }
-
-    /// Returns whether nobody knows if the failed or cut request was executed, so that it must not be
-    /// sent again. An upstream that works has answered, and its answer says what happened. An idempotent
-    /// request may be sent again later, whatever happened.
-    pub(crate) const fn is_in_doubt(self, cut: Option<Cut>) -> bool {
-        let has_failed = matches!(self.health(), Health::Failing | Health::Throttling);
-        let is_allowed = self.is_again() || self.is_not_repeatable();
-        let is_safe = is_allowed || self.is_without_effect() || self.is_idempotent();
-        !is_safe && (has_failed || cut.is_some() || self.is_on_cut())
-    }
-
-    /// Combines this verdict with that of the second classifier of a pair, on the same failure.
-    pub(crate) const fn or(self, second: Self) -> Self {
-        if second.overrides(self) { second } else { self }
-    }
-
-    /// Returns whether this verdict replaces that of the first classifier of a pair.
-    ///
-    /// Only one classifier may know that an error tells of a cut. A verdict that protects a cut
-    /// request therefore replaces any statement that does not, while a default that protects it
-    /// yields only to a statement on cuts.
-    const fn overrides(self, first: Self) -> bool {
-        let is_cut_stated = matches!(first.answers.ground(), Ground::Cut);
-        match (self.answers.ground(), self.is_again()) {
-            (Ground::Cut, false) => first.is_again() || !first.is_stated(),
-            (Ground::Cut, true) => !first.is_stated(),
-            (Ground::CutDefault, false) => first.is_again() && !is_cut_stated,
-            (Ground::CutDefault, true) => false,
-            (Ground::Stated, _) => first.is_again() && !first.is_stated(),
-        }
-    }
-
-    /// Returns the parts that count for equality.
-    const fn answers(self) -> (u64, [bool; 2], [bool; 4], Health) {
-        let kind = [self.answers.is(Flag::OwnWait), self.answers.is(Flag::Base)];
-        let (is_again, is_own_limit) = (self.is_again(), self.is_own_limit());
-        let facts = [is_again, self.is_idempotent(), self.is_not_sent(), is_own_limit];
-        (self.wait, kind, facts, self.health())
-    }
-
-    const fn with(mut self, flag: Flag, is_set: bool) -> Self {
+    pub(super) const fn with(mut self, flag: Flag, is_set: bool) -> Self {
         self.answers = self.answers.with(flag, is_set);
         self
     }
 
-    const fn with_ground(mut self, ground: Ground) -> Self {
+    pub(super) const fn with_ground(mut self, ground: Ground) -> Self {
         self.answers = self.answers.with_ground(ground);
         self
-    }
-}
-
-impl PartialEq for Verdict {
-    fn eq(&self, other: &Self) -> bool {
-        self.answers() == other.answers()
-    }
-}
-
-impl Eq for Verdict {}
-
-impl Hash for Verdict {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.answers().hash(state);
-    }
-}
-
-/// Prints whether the request may be sent again and the health, and of the rest what is set.
-impl fmt::Debug for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fields = f.debug_struct("Verdict");
-        fields.field("again", &self.is_again()).field("health", &self.health());
-        for (name, flag) in [
-            ("idempotent", Flag::Idempotent),
-            ("not_sent", Flag::NotSent),
-            ("without_effect", Flag::NoEffect),
-            ("not_wanted", Flag::NotWanted),
-            ("not_repeatable", Flag::NotRepeatable),
-            ("own_limit", Flag::OwnLimit),
-            ("own_wait", Flag::OwnWait),
-        ] {
-            if self.answers.is(flag) {
-                fields.field(name, &true);
-            }
-        }
-        if self.wait != NO_WAIT {
-            let name = if self.answers.is(Flag::Base) { "base" } else { "wait" };
-            fields.field(name, &Duration::from_nanos(self.wait));
-        }
-        fields.finish()
     }
 }
 

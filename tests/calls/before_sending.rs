@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
-use resile::classify::Cut;
+use resile::classify::{ClassifyExt, Cut};
 use resile::observe::{Event, EventKind};
 use resile::{
     Attempt, Backoff, Classify, Drain, GaveUp, Health, HedgePolicy, Jitter, Never, ResilienceExt,
@@ -106,6 +107,20 @@ async fn a_token_before_sending_leaves_no_doubt() {
         let (gave_up, ()) = tokio::join!(retry(op, policy(), &token), stop);
         let gave_up = gave_up.unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Cancelled, sends));
+    }
+}
+
+/// An order with a key.
+#[derive(Clone, Copy)]
+struct Keyed;
+
+impl Classify<Lost> for Keyed {
+    fn classify(&self, _: &Lost) -> Option<Verdict> {
+        Some(Verdict::transient().keyed())
+    }
+
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient().keyed())
     }
 }
 
@@ -247,7 +262,6 @@ async fn only_a_future_at_work_says_that_nothing_was_sent() {
 /// The classifier's own wait stays, and the total timeout is respected.
 #[tokio::test(start_paused = true)]
 async fn the_wait_of_the_classifier_stays() {
-    use resile::classify::ClassifyExt;
     let waits = (order as fn(&Lost) -> Verdict)
         .cut_is(Verdict::transient().not_again().at_least(SECOND * 5));
     let starts = RefCell::new(Vec::new());
@@ -262,4 +276,102 @@ async fn the_wait_of_the_classifier_stays() {
     retry(op, calm, Drain(&token)).await.unwrap_err();
     let starts = starts.into_inner();
     assert!(starts.len() == 2 && starts[1] >= starts[0] + SECOND * 7, "{starts:?}");
+}
+
+/// Sends the order by an attempt that keeps the part before it.
+async fn sends(_: Attempt) -> Result<(), Lost> {
+    let mut before = pin!(async {}.before_sending());
+    before.as_mut().await;
+    pending().await
+}
+
+/// A part that is kept while the request is sent says that it was sent.
+#[tokio::test(start_paused = true)]
+async fn a_cut_after_the_part_before_sending_says_that_the_request_was_sent() {
+    const LATE: &str = "did not finish within 2s, its request was sent";
+    let shop = Upstream::new("shop");
+    let line = RefCell::new(String::new());
+    let note = |event: &Event<'_>| *line.borrow_mut() = event.to_string();
+    let stated = policy().with_classifier(order.cut_is(Verdict::transient().not_again()));
+    let call = retry(sends, stated, Never).on(shop.observed_by(&note));
+    let gave_up = call.await.unwrap_err();
+    let doubt = "the request may have been executed and must not be sent again";
+    assert_eq!(
+        gave_up.to_string(),
+        format!("shop: gave up after 1 attempt in 2.0s, {doubt} (last failure: {LATE})")
+    );
+    assert_eq!(line.take(), format!("shop: gave up after 1 of 3 attempts, {doubt}: {LATE}"));
+    // An attempt says it of itself alone.
+    let keyed = policy().with_attempts(2).with_classifier(Keyed);
+    for next in [true, false] {
+        let op = async |attempt: Attempt| {
+            if attempt.is_first() == next {
+                return sends(attempt).await;
+            }
+            no_connection().before_sending().await;
+            Ok(())
+        };
+        let lines = RefCell::new(Vec::new());
+        let note = |event: &Event<'_>| match event.kind {
+            EventKind::Waiting { .. } | EventKind::GaveUp { .. } => {
+                lines.borrow_mut().push(event.to_string());
+            }
+            _ => {}
+        };
+        let gave_up = retry(op, keyed, Never).on(shop.observed_by(&note)).await.unwrap_err();
+        assert_eq!(gave_up.to_string().contains("its request was sent"), !next, "{gave_up}");
+        let says = lines.take().iter().map(|line| line.ends_with(LATE)).collect::<Vec<_>>();
+        assert_eq!(says, [next, !next]);
+    }
+    // The deadline and the token.
+    let total = policy().with_total_timeout(SECOND);
+    let gave_up = retry(sends, total, Never).await.unwrap_err();
+    assert!(gave_up.to_string().ends_with("after 1s, its request was sent)"), "{gave_up}");
+    let (token, line) = (CancellationToken::new(), RefCell::new(String::new()));
+    let note = |event: &Event<'_>| *line.borrow_mut() = event.to_string();
+    let op = async |attempt| {
+        token.cancel();
+        sends(attempt).await
+    };
+    let call = retry(op, policy().with_classifier(Order), &token);
+    let gave_up = call.on(shop.observed_by(&note)).await.unwrap_err();
+    for words in [gave_up.to_string(), line.take()] {
+        let dropped = "POST /orders was dropped in flight, its request was sent";
+        assert!(words.contains(dropped), "{words}");
+    }
+}
+
+/// What an attempt says counts until the next one begins, and a kept part says nothing of one that works.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_works_is_not_sent_beside_one_that_has_ended() {
+    let op = async |_: Attempt| {
+        let mut before = pin!(async {}.before_sending());
+        before.as_mut().await;
+        no_connection().before_sending().await;
+        Ok::<(), Lost>(())
+    };
+    let gave_up = retry(op, policy(), Never).await.unwrap_err();
+    assert_eq!((gave_up.attempts(), gave_up.is_in_doubt()), (3, false));
+    assert!(gave_up.to_string().ends_with("2s, without effect)"), "{gave_up}");
+}
+
+/// All hedges have sent their request, or one of them says nothing.
+#[tokio::test(start_paused = true)]
+async fn hedges_say_that_they_were_sent_if_all_were() {
+    let hedges = HedgePolicy::new()
+        .with_delay(SECOND)
+        .with_hedges(1)
+        .with_total_timeout(SECOND * 5)
+        .with_classifier(order as fn(&Lost) -> Verdict);
+    for silent in 0..=3 {
+        let op = async |attempt: Attempt| {
+            if silent & attempt.number() == 0 {
+                return sends(attempt).await;
+            }
+            pending().await
+        };
+        let gave_up = hedge(op, &hedges, Never).await.unwrap_err();
+        let words = gave_up.to_string();
+        assert_eq!(words.contains("its request was sent"), silent == 0, "{silent}: {words}");
+    }
 }

@@ -272,6 +272,16 @@ fn what_contains_a_classifier_knows_its_place_too() {
     assert_eq!(operation.place().map(Cow::into_owned), known);
 }
 
+/// The first member has stated all that it knows of a request that may be sent again.
+#[test]
+fn a_pair_adds_nothing_to_a_verdict_that_allows_a_repetition() {
+    let queued = |_: &Down| Some(Verdict::transient().without_effect());
+    let read = |_: &Down| Some(Verdict::fatal().idempotent());
+    let verdict = (queued, read).classify(&Down(1)).unwrap();
+    assert_eq!(verdict, Verdict::transient());
+    assert!(!verdict.is_idempotent() && verdict.is_without_effect());
+}
+
 proptest! {
     /// The first opinion counts. The second classifier is asked too if the first would send the
     /// request again, because the error may tell of a cut.

@@ -71,7 +71,7 @@ fn a_held_call_reports_its_nesting_first() {
     let upstream = upstream(&timer).with_cooldown(Cooldown::new()).with_observer(&());
     upstream.hold(SECOND);
     let events = RefCell::new(vec![]);
-    let (policy, outer) = (RetryPolicy::new(), RetryPolicy::none());
+    let (policy, outer) = (RetryPolicy::new(), RetryPolicy::new());
     let observer = |event: &Event<'_>| events.borrow_mut().push(event.kind.as_str());
     let script = Script::new(&[Step::Succeed]);
     let inner = || retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
@@ -94,7 +94,7 @@ fn a_held_run_reports_its_nesting_once() {
             events.set(events.get() + 1);
         }
     };
-    let outer = RetryPolicy::none();
+    let outer = RetryPolicy::new();
     let op = |_| async {
         let mut run = Run::new(&policy, Never).on(upstream.observed_by(&observer));
         for _ in 0..3 {

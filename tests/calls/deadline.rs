@@ -442,3 +442,27 @@ async fn a_timeout_of_zero_gives_one_poll_on_a_running_clock() {
     Box::pin(item().progress_timeout(ZERO, |_| true)).next().await.unwrap().unwrap_err();
     polled_once("progress timeout");
 }
+
+/// A cut that came too early says nothing of the upstream, so an outer call hears of the error before: a
+/// full pool is not a failing server.
+#[test]
+fn a_brief_cut_has_the_health_of_the_error_before_it() {
+    use resile::classify::{ClassifyExt, Cut};
+    use resile::{Health, Upstream, Verdict};
+
+    for health in [Health::Unknown, Health::Failing, Health::Healthy] {
+        let classifier =
+            (move |_: &Down| Verdict::transient().with_health(health)).cut_is(Verdict::transient());
+        let policy = STEADY
+            .with_total_timeout(SECOND * 10)
+            .with_backoff(Backoff::fixed(SECOND * 8))
+            .with_attempt_timeout(SECOND * 8)
+            .with_classifier(classifier);
+        let (script, timer) = (Script::new(&[Step::Fail, Step::Hang]), ManualTimer::new());
+        let upstream = Upstream::new("pool").with_timer(&timer);
+        let call = retry(|_| script.play(), &policy, Never).on(&upstream);
+        let gave_up = drive(call, &timer).unwrap_err();
+        assert_eq!(gave_up.cut(), Some(Cut::Deadline));
+        assert_eq!(gave_up.verdict().unwrap().health(), health);
+    }
+}

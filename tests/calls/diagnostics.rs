@@ -22,17 +22,26 @@ const P: RetryPolicy = RetryPolicy::new();
 type Boxed = Box<dyn error::Error + Send + Sync>;
 #[derive(Debug)]
 struct Own;
+#[derive(Debug)]
+struct Outer<E>(E);
+impl<E: std::fmt::Display> std::fmt::Display for Outer<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { self.0.fmt(f) }
+}
+impl<E: error::Error> error::Error for Outer<E> {}
 async fn any() -> anyhow::Result<u32> { Ok(1) }
 async fn boxed() -> Result<u32, Boxed> { Ok(1) }
 async fn words() -> Result<u32, String> { Ok(1) }
 async fn own() -> Result<u32, Own> { Ok(1) }
+async fn outer() -> Result<u32, Outer<Own>> { Ok(1) }
 async fn number() -> u32 { 1 }
 ";
 
 const INTO_BOXED: &str = "call `.map_err(GaveUp::into_boxed)`";
 const WORDS: &str = "implement `Error` for it, or call `.on(upstream.display())`";
+const IN_IT: &str = "`Outer<Own>` is an `Error` only if `Own` is one";
 const TARGET: &str = "a target is `&Upstream`, `Arc<Upstream>`";
 const TOKEN: &str = "pass `Never`, a `CancellationToken`, a `&CancellationToken` or `Drain` of one";
+const OBSERVER: &str = "pairs nest: `(Log, (Metrics, watch))`";
 
 /// The signature and the body of a function with a mistake, the words that name the remedy, and the
 /// number of reports. The compiler checks a bound where a call is made, and again where it is
@@ -59,6 +68,7 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     ("()", "let _ = retry(|_| own(), P, Never).on(\"name\").await;", WORDS, 2),
     ("()", "let _ = hedge(|_| own(), HedgePolicy::new(), Never).on(&UP).await;", WORDS, 2),
     ("()", "let _ = UP.call(own(), Always).await;", WORDS, 2),
+    ("()", "let _ = retry(|_| outer(), P, Never).on(\"name\").await;", IN_IT, 2),
     ("()", "let _ = own().through(UP.at_cost(quota::Cost::new()), Always).await;", WORDS, 2),
     ("()", "let _ = retry(|_| words(), P, Never).on(Some(&UP));", TARGET, 1),
     ("()", "let _ = retry(|_| words(), P, Never).on(Upstream::new(\"own\")).await;", TARGET, 1),
@@ -84,6 +94,19 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
     ),
     (
         "()",
+        "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent()), Never);",
+        "applies by `.over(|classifier, error: &anyhow::Error| …)`",
+        1,
+    ),
+    // The remedy of the two above compiles.
+    (
+        "()",
+        "let _ = retry(|_| any(), P.with_classifier(http::Classifier::idempotent().over(|classifier, error: &anyhow::Error| classifier.unanswered())), Never);",
+        "",
+        0,
+    ),
+    (
+        "()",
         "let _ = retry(|_| words(), P.with_classifier(7), Never);",
         "with its argument type written out",
         1,
@@ -93,6 +116,21 @@ const MISTAKES: &[(&str, &str, &str, usize)] = &[
         "let _ = retry(|_| words(), HedgePolicy::new(), Never);",
         "expected `RetryPolicy<_>`",
         1,
+    ),
+    (
+        "()",
+        "let _ = Upstream::new(\"u\").with_shared_observer((observe::Log, observe::Log, observe::Log));",
+        OBSERVER,
+        1,
+    ),
+    ("()", "let _ = Upstream::new(\"u\").with_observer(&(observe::Log, Own));", OBSERVER, 1),
+    ("()", "let _ = Upstream::new(\"u\").with_shared_observer(Arc::new(Own));", OBSERVER, 1),
+    // The remedy compiles.
+    (
+        "()",
+        "let _ = Upstream::new(\"u\").with_shared_observer((observe::Log, (observe::Log, observe::Log)));",
+        "",
+        0,
     ),
     ("()", "let _ = retry(|_| number(), P, Never);", "expected `Result<_, _>`, found `u32`", 1),
     ("()", "let _ = retry(words(), P, Never);", "expected a `FnMut(Attempt)` closure", 1),

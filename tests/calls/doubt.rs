@@ -281,3 +281,19 @@ fn a_dropped_order_is_told_in_the_error_and_in_the_log() {
         }
     }
 }
+
+/// A classifier of one's own that forbids a repetition says nothing of the request. The second of the pair
+/// knows that it is a read.
+#[tokio::test(start_paused = true)]
+async fn a_read_stays_a_read_when_the_first_of_a_pair_forbids_its_repetition() {
+    let mine = |_: &std::io::Error| Verdict::transient().not_again();
+    let down = async |_| Err::<(), _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+    for (second, in_doubt) in [
+        (resile::io::Classifier::idempotent(), false),
+        (resile::io::Classifier::non_idempotent(), true),
+    ] {
+        let policy = RetryPolicy::new().with_classifier((mine, second));
+        let gave_up = retry(down, policy, Never).await.unwrap_err();
+        assert_eq!((gave_up.attempts(), gave_up.is_in_doubt()), (1, in_doubt));
+    }
+}

@@ -131,31 +131,153 @@ proptest! {
     }
 }
 
-/// "Without effect" behind a last attempt is not said of the whole call if an earlier attempt may have had an
-/// effect.
-#[tokio::test(start_paused = true)]
-async fn the_words_speak_of_the_whole_call() {
-    for first in [Verdict::transient().not_sent(), Verdict::transient()] {
-        let shop = Upstream::new("shop");
-        let line = Mutex::new(String::new());
-        let note = |event: &Event<'_>| *line.lock().unwrap() = event.to_string();
-        let ends = [End::Error { verdict: Some(first) }, End::Hangs { sends: false }];
-        let number = Cell::new(0);
-        let op = |_| attempt(ends[number.replace(number.get() + 1)]);
-        let policy = RetryPolicy::new()
-            .with_attempts(2)
-            .with_attempt_timeout(SECOND)
-            .with_classifier(Known { again: true });
-        let gave_up = retry(op, policy, Never).on(shop.observed_by(&note)).await.unwrap_err();
-        let and = if gave_up.is_without_effect() {
-            "without effect, after"
-        } else {
-            "without effect, but an earlier attempt may have had one, after"
-        };
-        for words in [format!("{gave_up:#}"), line.into_inner().unwrap()] {
-            assert!(words.contains(&format!("did not finish within 1s, {and}")), "{words}");
+/// Adds a key to each request of a classifier.
+struct Keyed(Known);
+
+impl Classify<Failed> for Keyed {
+    fn classify(&self, failed: &Failed) -> Option<Verdict> {
+        self.0.classify(failed).map(Verdict::keyed)
+    }
+
+    fn classify_cut(&self, cut: Cut) -> Option<Verdict> {
+        Classify::<Failed>::classify_cut(&self.0, cut).map(Verdict::keyed)
+    }
+}
+
+/// Returns the error and the line of a call with these ends, which its token may cancel in the last one.
+fn words_of(
+    ends: &[End],
+    policy: RetryPolicy<impl Classify<Failed>>,
+    cancels: bool,
+) -> [String; 3] {
+    let (timer, number, token) = (ManualTimer::new(), Cell::new(0), CancellationToken::new());
+    let policy = policy
+        .with_attempts(u32::try_from(ends.len()).unwrap())
+        .with_attempt_timeout(SECOND)
+        .with_backoff(Backoff::none());
+    let op = |_| {
+        let end = ends[number.replace(number.get() + 1)];
+        if cancels && number.get() == ends.len() {
+            token.cancel();
+        }
+        attempt(end)
+    };
+    let line = Mutex::new(String::new());
+    let note = |event: &Event<'_>| *line.lock().unwrap() = event.to_string();
+    let shop = Upstream::new("shop").with_timer(&timer);
+    let call = retry(op, &policy, &token).on(shop.observed_by(&note));
+    let gave_up = drive(call, &timer).unwrap_err();
+    let effect = if gave_up.is_in_doubt() {
+        String::new()
+    } else if gave_up.is_without_effect() {
+        "without effect".to_owned()
+    } else {
+        "the request may have been executed".to_owned()
+    };
+    [gave_up.to_string(), line.into_inner().unwrap(), effect]
+}
+
+proptest! {
+    /// Each end of a call with a key says once whether the request may have been executed, whatever its reason
+    /// is. An error without a verdict may have no key.
+    #[test]
+    fn each_end_of_a_keyed_call_tells_its_effect(
+        ends in proptest::collection::vec(ends(), 1..6),
+        again: bool,
+        cancels: bool,
+    ) {
+        let policy = RetryPolicy::new().with_classifier(Keyed(Known { again }));
+        let [error, line, effect] = words_of(&ends, policy, cancels);
+        for words in [error, line] {
+            let (none, may) = (words.matches("without effect"), words.matches("may have"));
+            let times = usize::from(!effect.is_empty());
+            prop_assert_eq!(none.count() + may.count(), times, "{} {:?}", words, ends);
+            prop_assert!(words.contains(&effect), "{}: {}", words, effect);
         }
     }
+
+    /// A read has no such words, as nobody asks whether it was executed.
+    #[test]
+    fn an_end_of_a_read_by_an_error_tells_no_effect(
+        ends in proptest::collection::vec(ends(), 0..5),
+    ) {
+        let last = End::Error { verdict: Some(Verdict::transient().idempotent().not_sent()) };
+        let ends: Vec<_> = ends
+            .into_iter()
+            .filter(|end| !matches!(end, End::Error { verdict } if !verdict.is_some_and(|it| it.is_again())))
+            .chain([last])
+            .collect();
+        let policy = RetryPolicy::new().with_classifier(Known { again: true });
+        let [error, line, _] = words_of(&ends, policy, false);
+        for words in [error, line] {
+            prop_assert!(!words.contains("effect") && !words.contains("executed"), "{}", words);
+        }
+    }
+}
+
+/// The words stand before those of the last error, which may be that of an attempt without effect.
+#[test]
+fn a_keyed_call_says_what_may_have_happened_before_its_last_error() {
+    let lost = End::Error { verdict: Some(Verdict::transient()) };
+    let refused = End::Error { verdict: Some(Verdict::transient().not_sent()) };
+    let invalid = End::Error { verdict: Some(Verdict::fatal().with_health(Health::Healthy)) };
+    let unsent = End::Hangs { sends: false };
+    let again = "the request may have been executed and may be sent again with its key";
+    for (ends, words) in [
+        (&[lost, refused][..], format!("shop: gave up after 2 attempts, {again}")),
+        (&[refused], "shop: gave up after 1 attempt, without effect".into()),
+        (
+            &[lost, unsent],
+            format!(
+                "shop: gave up after 2 attempts in 1.0s, {again} \
+                 (last failure: did not finish within 1s, after an earlier error)"
+            ),
+        ),
+        (&[lost, invalid], format!("shop: gave up after 2 attempts, the error is final, {again}")),
+    ] {
+        let policy = RetryPolicy::new().with_classifier(Keyed(Known { again: true }));
+        assert_eq!(words_of(ends, policy, false)[0], words);
+    }
+}
+
+/// A call whose request must not be executed twice says it too, in the same place. If the classifier says nothing of
+/// the request, a cut that had sent nothing says it of itself. Neither speaks of the whole call if an earlier attempt
+/// may have had an effect.
+#[test]
+fn the_words_speak_of_the_whole_call() {
+    let unknown = |failed: &Failed| failed.0.unwrap_or(Verdict::fatal());
+    let unsent = End::Hangs { sends: false };
+    for (first, before, behind) in [
+        (Verdict::transient().not_sent(), ", without effect", ", without effect"),
+        (Verdict::transient(), "", ", without effect, but an earlier attempt may have had one"),
+    ] {
+        let ends = [End::Error { verdict: Some(first) }, unsent];
+        let words = |before, behind| {
+            format!(
+                "shop: gave up after 2 attempts in 1.0s{before} \
+                 (last failure: did not finish within 1s{behind}, after an earlier error)"
+            )
+        };
+        let once = RetryPolicy::new().with_classifier(Known { again: false });
+        let is_none = first.is_without_effect();
+        let expected = words(before, if is_none { "" } else { behind });
+        assert_eq!(words_of(&ends, once, false)[0], expected);
+        let unstated = RetryPolicy::new().with_classifier(unknown);
+        assert_eq!(words_of(&ends, unstated, false)[0], words("", behind));
+        let read = RetryPolicy::new().with_classifier(Known { again: true });
+        assert_eq!(words_of(&ends, read, false)[0], words("", ""));
+    }
+}
+
+/// A classifier may say of an error without effect that it may be repeated in any case. That does not make the
+/// request a read.
+#[test]
+fn an_order_that_was_not_sent_says_so() {
+    let refused = End::Error { verdict: Some(Verdict::transient().not_sent().idempotent()) };
+    let policy = RetryPolicy::new().with_classifier(Known { again: false });
+    let [error, line, _] = words_of(&[refused, refused], policy, false);
+    assert_eq!(error, "shop: gave up after 2 attempts, without effect");
+    assert!(line.starts_with("shop: gave up after 2 of 2 attempts, without effect: "), "{line}");
 }
 
 /// Answers of HTTP that say that nothing was executed.
@@ -168,8 +290,9 @@ fn a_refusal_of_http_has_no_effect() {
         for code in 100..1_000 {
             let Ok(status) = http::StatusCode::from_u16(code) else { continue };
             let verdict = classifier.verdict(status, None);
-            assert_eq!(verdict.is_without_effect(), (400..=498).contains(&code), "{code}");
-            assert!(!verdict.is_not_sent(), "a quota charges it: {code}");
+            let is_refused = matches!(code, 400..=498 | 501 | 505 | 506 | 508 | 510 | 511);
+            assert_eq!(verdict.is_without_effect(), is_refused, "{code}");
+            assert!(!verdict.is_not_sent(), "a quota counts it: {code}");
         }
         assert!(classifier.not_sent().is_without_effect());
         assert!(!classifier.unanswered().is_without_effect());

@@ -5,12 +5,12 @@ use std::future::ready;
 use std::pin::pin;
 use std::time::Duration;
 
-use resile::classify::Cut;
+use resile::classify::{Always, ClassifyExt, Cut};
 use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Cooldown, GaveUp, HedgePolicy, Jitter, Never, Quota, RetryPolicy, StopReason,
+    Backoff, Cooldown, GaveUp, Health, HedgePolicy, Jitter, Never, Quota, RetryPolicy, StopReason,
     Upstream, Verdict, hedge, retry,
 };
 use tokio_util::sync::CancellationToken;
@@ -259,9 +259,9 @@ fn a_wait_that_the_upstream_asks_for_is_not_called_a_delay() {
         let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
         assert_eq!(gave_up.reason(), StopReason::Deadline);
         let (words, line) = (gave_up.to_string(), lines.concat());
-        let (told, rest) = words.split_once(", ").unwrap().1.split_once(" left").unwrap();
-        assert!(line.contains(&format!(", {told} left{rest}: down")), "{line}: {told}");
-        format!("{told} left{rest}")
+        let (_, told) = words.split_once(", ").unwrap();
+        assert!(line.contains(&format!(", {told}: down")), "{line}: {told}");
+        told.to_owned()
     };
     assert_eq!(end(8, 1, 0), "the upstream asks for a wait of 8.0s, but only 3s are left");
     assert_eq!(end(8, 1, 1), "the upstream asks for a wait of 8.0s, but 2.0s of 3s are left");
@@ -269,15 +269,46 @@ fn a_wait_that_the_upstream_asks_for_is_not_called_a_delay() {
     assert_eq!(end(8, 9, 0), backoff);
 }
 
+/// The classifier forbids a retry of this call, and a later call may succeed. An error that says nothing against the
+/// upstream is final.
+#[test]
+fn an_error_of_an_upstream_in_trouble_is_not_called_final() {
+    let (forbidden, is_final) = ("the classifier forbids a retry", "the error is final");
+    let timed_out = Verdict::transient().not_again().idempotent();
+    for (verdict, words) in [
+        (timed_out, forbidden),
+        (Verdict::overloaded().not_again().idempotent(), forbidden),
+        (Verdict::fatal(), is_final),
+        (Verdict::transient().with_health(Health::Healthy).not_again(), is_final),
+    ] {
+        let timer = ManualTimer::new();
+        let script = Script::new(&[Step::Fail]);
+        let policy = CUT.with_classifier(move |_: &Down| verdict);
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        assert_eq!(lines, [format!("feed: gave up after 1 of 9 attempts, {words}: down, 1")]);
+        assert_eq!(gave_up.to_string(), format!("feed: gave up after 1 attempt, {words}"));
+    }
+    // The same words after a cut.
+    let timer = ManualTimer::new();
+    let script = Script::new(&[Step::Hang]);
+    let policy = CUT.with_classifier((|_: &Down| true).cut_is(timed_out));
+    let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+    assert!(lines[0].contains(&format!(", {forbidden}: did not finish within 2s")), "{lines:?}");
+    assert!(gave_up.to_string().contains(&format!(", {forbidden} (last failure: ")));
+    assert_eq!(StopReason::Fatal.to_string(), forbidden);
+}
+
 /// The deadline cuts an attempt that began late, which says nothing about the upstream.
 #[test]
 fn a_cut_by_the_deadline_names_the_time_that_the_attempt_had() {
     const LATE: &[Step] = &[Step::Fail, Step::Fail, Step::Hang];
     let steps = Backoff::fixed(Duration::from_millis(1_400)).with_jitter(Jitter::None);
-    for (script, attempt_timeout, attempts, words) in [
-        (LATE, Some(SECOND), 3, "after 3s, and had only 200.0ms"),
-        (LATE, None, 3, "after 3s, and had only 200.0ms"),
-        (&LATE[2..], Some(SECOND * 9), 1, "after 3s"),
+    for (script, attempt_timeout, attempts, words, before) in [
+        // The earlier error says why the attempt began late.
+        (LATE, Some(SECOND), 3, "after 3s", ", after an earlier error: down, 2"),
+        (LATE, None, 3, "after 3s", ", after an earlier error: down, 2"),
+        (&[Step::Hang; 2], Some(SECOND), 2, "after 3s, in the 600.0ms left for it", ""),
+        (&LATE[2..], Some(SECOND * 9), 1, "after 3s", ""),
     ] {
         let (timer, script) = (ManualTimer::new(), Script::new(script));
         let mut policy = RetryPolicy::new().with_backoff(steps).with_total_timeout(SECOND * 3);
@@ -288,9 +319,63 @@ fn a_cut_by_the_deadline_names_the_time_that_the_attempt_had() {
         let words = format!("did not finish before the deadline of the call {words}");
         let text = gave_up.to_string();
         assert!(text.contains(&format!(" in 3.0s (last failure: {words}")), "{text}");
-        let before = if attempts > 1 { ", after an earlier error: down, 2" } else { "" };
         let line = format!("feed: gave up after {attempts} of 3 attempts: {words}{before}");
         assert_eq!(lines, [line]);
+    }
+}
+
+/// No setting of the policy has the number of such a deadline, so the words say whose it is.
+#[test]
+fn a_cut_by_the_deadline_of_the_caller_names_the_caller() {
+    let left = Duration::from_nanos(599_812_345);
+    for (total, later, words) in [
+        (SECOND * 3, None, "did not finish before the deadline of its caller after 599.8ms"),
+        (SECOND / 2, None, "did not finish before the deadline of the call after 500ms"),
+        // A setting that comes later replaces the time of the caller.
+        (SECOND * 3, Some(SECOND), "did not finish before the deadline of the call after 1s"),
+    ] {
+        let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Hang]));
+        let policy = RetryPolicy::new().with_total_timeout(total).shortened_to(left);
+        let policy = later.map_or(policy, |later| policy.with_total_timeout(later));
+        let (gave_up, lines) = ends(&feed(&timer), &timer, &script, policy, "feed: gave up");
+        assert!(gave_up.to_string().ends_with(&format!(" (last failure: {words})")), "{gave_up}");
+        assert_eq!(lines, [format!("feed: gave up after 1 of 3 attempts: {words}")]);
+
+        let script = Script::new(&[Step::Hang]);
+        let feed = feed(&timer);
+        let call = feed.call(script.play(), Always).with_total_timeout(total).shortened_to(left);
+        let call = match later {
+            Some(later) => call.with_total_timeout(later),
+            None => call,
+        };
+        let gave_up = drive(call, &timer).unwrap_err();
+        assert!(gave_up.to_string().ends_with(&format!(" (last failure: {words})")), "{gave_up}");
+    }
+}
+
+/// Nobody has said that a cut request must not be sent again, so the words name the gap, as those of an attempt
+/// timeout do. The request is in doubt all the same.
+#[test]
+fn a_cut_without_an_opinion_names_the_remedy_at_the_deadline_too() {
+    let gap = "the classifier has no opinion on a cut attempt (add one with `cut_is`)";
+    let doubt = "the request may have been executed and must not be sent again";
+    let unstated = |_: &Down| Verdict::transient();
+    for (is_stated, words) in [(false, gap), (true, doubt)] {
+        let timer = ManualTimer::new();
+        let script = Script::new(&[Step::Hang]);
+        let policy = RetryPolicy::new().with_total_timeout(SECOND * 3);
+        let (gave_up, lines) = if is_stated {
+            let policy = policy.with_classifier(unstated.cut_is(Verdict::transient().not_again()));
+            ends(&feed(&timer), &timer, &script, policy, "feed: gave up")
+        } else {
+            let policy = policy.with_classifier(unstated);
+            ends(&feed(&timer), &timer, &script, policy, "feed: gave up")
+        };
+        assert!(gave_up.is_in_doubt());
+        let cut = "did not finish before the deadline of the call after 3s";
+        let text = format!("feed: gave up after 1 attempt in 3.0s, {words} (last failure: {cut})");
+        assert_eq!(gave_up.to_string(), text);
+        assert_eq!(lines, [format!("feed: gave up after 1 of 3 attempts, {words}: {cut}")]);
     }
 }
 
@@ -342,8 +427,8 @@ fn an_admission_that_may_not_wait_says_so() {
 fn a_wait_above_the_hint_cap_is_named_with_the_cap() {
     let hour = SECOND * 3600;
     let rows = [
-        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600s"),
-        (Verdict::throttled().at_least(hour), "the classifier demands a wait of 3600s"),
+        (Verdict::throttled().after(hour), "the upstream asks for a wait of 3600.0s"),
+        (Verdict::throttled().at_least(hour), "a wait of at least 3600.0s is set for this error"),
     ];
     for (verdict, words) in rows {
         let (timer, script) = (ManualTimer::new(), Script::new(&[Step::Fail]));

@@ -12,6 +12,8 @@ use resile::{
     retry,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::script::{Down, Script, Step, clock, drive};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -132,7 +134,7 @@ fn the_one_line_of_a_boxed_error_is_that_of_its_call() {
     let wait = |_: &Own| Verdict::throttled().not_again().idempotent().after(SECOND);
     let policy = RetryPolicy::none().with_classifier(wait);
     let call = || drive(retry(|_| own(), &policy, Never).on(clock(&timer)), &timer).unwrap_err();
-    let line = "script: gave up after 1 attempt, the error is final, \
+    let line = "script: gave up after 1 attempt, the classifier forbids a retry, \
                 the upstream asked for a wait of 1.0s: connection: reset\\nby peer";
     assert_eq!(format!("{:#}", call()), line);
     assert_eq!(format!("{:#}", call().into_boxed()), line);
@@ -145,6 +147,36 @@ fn the_one_line_of_a_boxed_error_is_that_of_its_call() {
     let outer = retry(|_| outer(), RetryPolicy::none(), Never).on(clock(&timer));
     let outer = format!("{:#}", drive(outer, &timer).unwrap_err());
     assert_eq!(outer, format!("script: gave up after 1 attempt: {line}"));
+}
+
+/// A layer gives its callers the type of error that they know, and the words of its log.
+#[test]
+fn an_error_that_is_replaced_keeps_its_words() {
+    let timer = ManualTimer::new();
+    let own = || async { Err::<(), _>(Own::Connection(io::Error::other("reset by peer"))) };
+    let call = || {
+        let call = retry(|_| own(), RetryPolicy::none(), Never);
+        drive(call, &timer).unwrap_err().into_boxed().with_last(Down(1))
+    };
+    let line = "gave up after 1 attempt: connection: reset by peer";
+    assert_eq!(format!("{:#}", call()), line);
+    assert_eq!(call().source().unwrap().downcast_ref::<Down>().unwrap().0, 1);
+    assert_eq!(format!("{:#}", call().with_last(Down(2))), line);
+    // The log of a call around it does not add those of the other error, also not through an error between.
+    let around = || async { Err::<(), _>(call()) };
+    let around = retry(|_| around(), RetryPolicy::none(), Never).on(clock(&timer));
+    let outer = format!("script: gave up after 1 attempt: {line}");
+    assert_eq!(format!("{:#}", drive(around, &timer).unwrap_err()), outer);
+    let around = || async { Err::<(), _>(io::Error::other(call())) };
+    let around = retry(|_| around(), RetryPolicy::none(), Never).on(clock(&timer));
+    assert_eq!(format!("{:#}", drive(around, &timer).unwrap_err()), outer);
+    // Nothing to replace.
+    let token = CancellationToken::new();
+    token.cancel();
+    let cancelled = drive(retry(|_| own(), RetryPolicy::none(), &token), &timer).unwrap_err();
+    let cancelled = cancelled.into_boxed().with_last(Down(1));
+    assert!(cancelled.source().is_none());
+    assert_eq!(format!("{cancelled:#}"), "gave up after 0 attempts, cancelled");
 }
 
 #[test]
@@ -165,7 +197,7 @@ fn gave_up_prints_the_elapsed_time_and_the_hint() {
     assert_eq!(words(&policy), "script: gave up after 2 attempts in 1.5s, try again in 9.0s");
     assert_eq!(
         words(&policy),
-        "script: gave up after 1 attempt, the upstream asks for a wait of 9s, \
+        "script: gave up after 1 attempt, the upstream asks for a wait of 9.0s, \
          more than the hint cap of 1s (`with_hint_cap`)"
     );
 }
@@ -178,19 +210,66 @@ fn a_final_failure_names_no_wait_before_the_next_call() {
     let observer = |event: &resile::observe::Event<'_>| lines.borrow_mut().push(event.to_string());
     for (verdict, told) in [
         (Verdict::throttled().not_again().after(SECOND), ", the upstream asked for a wait of 1.0s"),
-        (Verdict::throttled().not_again().at_least(SECOND), "sent again"),
+        (Verdict::throttled().not_again().at_least(SECOND), ""),
     ] {
         let policy = RetryPolicy::new().with_classifier(move |_: &Down| verdict);
         let upstream = super::script::upstream(&timer);
         let call = retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
         let gave_up = drive(call, &timer).unwrap_err();
         let words = "the request may have been executed and must not be sent again";
-        assert_eq!(gave_up.to_string(), format!("script: gave up after 1 attempt, {words}"));
+        assert_eq!(gave_up.to_string(), format!("script: gave up after 1 attempt, {words}{told}"));
         assert_eq!(gave_up.retry_after(), Some(SECOND));
         let line = lines.borrow().last().cloned().unwrap();
         assert!(line.contains(words) && !line.contains("next call"), "{line}");
         let (line, _) = line.split_once(": down, ").unwrap();
-        assert!(line.ends_with(told) && !line.contains("try again"), "{line}");
+        assert!(
+            line.ends_with(&format!("sent again{told}")) && !line.contains("try again"),
+            "{line}"
+        );
+    }
+}
+
+proptest::proptest! {
+    /// The short form lacks the last error alone, so a wait that ended the call is in both, and in the line of the log.
+    #[test]
+    fn the_short_form_of_an_end_lacks_its_last_error_alone(
+        health in 0..4_usize,
+        is_again in proptest::bool::ANY,
+        wait in proptest::option::of(0..12_u64),
+        is_own in proptest::bool::ANY,
+        is_wanted in proptest::bool::ANY,
+        request in 0..3_usize,
+        attempts in 1..3_u32,
+        total in 1..20_u64,
+        cap in 1..10_u64,
+    ) {
+        let verdict = [Verdict::transient(), Verdict::throttled(), Verdict::overloaded(), Verdict::fatal()][health];
+        let verdict = if is_again { verdict } else { verdict.not_again() };
+        let verdict = [verdict, verdict.idempotent(), verdict.keyed()][request];
+        let verdict = match wait.map(|wait| SECOND * u32::try_from(wait).unwrap()) {
+            Some(wait) if is_own => verdict.at_least(wait),
+            Some(wait) => verdict.after(wait),
+            None => verdict,
+        };
+        let verdict = if is_wanted { verdict } else { verdict.not_wanted() };
+        let policy = RetryPolicy::new()
+            .with_attempts(attempts)
+            .with_total_timeout(Duration::from_secs(total))
+            .with_hint_cap(Duration::from_secs(cap))
+            .with_classifier(move |_: &Down| verdict);
+        let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
+        let lines = std::cell::RefCell::new(Vec::new());
+        let observer = |event: &resile::observe::Event<'_>| lines.borrow_mut().push(event.to_string());
+        let upstream = super::script::upstream(&timer);
+        let call = retry(|_| script.play(), &policy, Never).on(upstream.observed_by(&observer));
+        let gave_up = drive(call, &timer).unwrap_err();
+        let (short, whole) = (gave_up.to_string(), format!("{gave_up:#}"));
+        let last = whole.strip_prefix(&short).unwrap_or_else(|| panic!("{short}\n{whole}"));
+        proptest::prop_assert!(last.starts_with(": down, "), "{}", whole);
+        // Only the numbers of the attempts and the time differ in the log.
+        let line = lines.borrow().last().cloned().unwrap();
+        let (_, logged) = line.split_once(" attempts").unwrap();
+        proptest::prop_assert!(whole.ends_with(logged), "{}\n{}", whole, line);
     }
 }
 

@@ -175,7 +175,8 @@ fn every_alternative_gets_an_equal_share_of_the_time() {
     let policy = FallbackPolicy::new().with_total_timeout(30 * SECOND);
     let shares = RefCell::new(Vec::new());
     let op = |it: Alternative<'_, u8>| {
-        let share = it.share().unwrap();
+        let share = it.share();
+        assert_eq!(share * [3, 2, 1][it.index()], it.remaining());
         shares.borrow_mut().push(share);
         let sleep = timer.sleep(share);
         async move {
@@ -192,6 +193,32 @@ fn every_alternative_gets_an_equal_share_of_the_time() {
         (none.reason(), none.attempts(), none.elapsed()),
         (StopReason::Alternatives, 3, 30 * SECOND)
     );
+}
+
+/// Without a total timeout the share is so long that a call with it ends as one without a limit.
+#[tokio::test(start_paused = true)]
+async fn without_a_total_timeout_the_share_is_no_limit() {
+    let limits = RefCell::new(Vec::new());
+    let year = SECOND * 60 * 60 * 24 * 365;
+    let op = |it: Alternative<'_, u8>| {
+        limits.borrow_mut().extend([it.share(), it.remaining()]);
+        let policy = RetryPolicy::new()
+            .with_attempts(2)
+            .with_total_timeout(it.share())
+            .with_attempt_timeout(it.remaining());
+        let ask = move |_| async move {
+            tokio::time::sleep(year).await;
+            Err::<(), _>("down")
+        };
+        retry(ask, policy, Never)
+    };
+    let policy = FallbackPolicy::new().with_classifier(|_: &GaveUp<&str>| true);
+    let call = fallback(&[1, 2], op, policy, Never).await.unwrap_err();
+    assert_eq!(*limits.borrow(), [Duration::MAX; 4]);
+    // Both attempts of the last alternative took their year, and no limit cut one.
+    let last = call.into_last().unwrap();
+    assert_eq!((last.reason(), last.attempts(), last.cut()), (StopReason::Attempts, 2, None));
+    assert!(last.elapsed() >= 2 * year, "{:?}", last.elapsed());
 }
 
 /// A call that is dropped at any await drops its alternative and leaves no sleeper.

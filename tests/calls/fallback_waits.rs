@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use resile::classify::ClassifyExt;
 use resile::fallback::Alternative;
-use resile::{FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Verdict, fallback, retry};
+use resile::observe::{Event, EventKind};
+use resile::{
+    FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback, retry,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -146,4 +150,62 @@ async fn an_error_that_an_alternative_drops_has_no_say() {
     };
     let flat = fallback(&[30, 20], ask, FallbackPolicy::new(), Never).await.unwrap_err().flatten();
     assert_eq!(flat.retry_after(), Some(SECOND * 20));
+}
+
+/// Makes a call with a name whose alternatives fail at once with these verdicts. Returns its last line with
+/// the wait in it, and its flat error.
+async fn last_line(all: &[Verdict]) -> (String, Option<Duration>, GaveUp<Fails>) {
+    let lines = Mutex::new(vec![]);
+    let note = |event: &Event<'_>| {
+        if let EventKind::GaveUp { retry_after, .. } = event.kind {
+            lines.lock().unwrap().push((event.to_string(), retry_after));
+        }
+    };
+    let ask = async |it: Alternative<'_, Verdict>| {
+        let verdict = *it.value();
+        let policy = RetryPolicy::new().with_attempts(1).with_classifier(verdict_of);
+        let call = retry(move |_| async move { Err::<(), _>(Fails(verdict)) }, policy, Never);
+        call.on("model").await
+    };
+    let policy = FallbackPolicy::new().with_classifier(|_: &GaveUp<Fails>| true);
+    let chat = Upstream::new("chat");
+    let gave_up = fallback(all, ask, policy, Never).on(chat.observed_by(&note)).await.unwrap_err();
+    let (line, retry_after) = lines.into_inner().unwrap().pop().unwrap();
+    (line, retry_after, gave_up.flatten())
+}
+
+/// The last alternative fails for good, and another one only asks for a wait.
+#[tokio::test(start_paused = true)]
+async fn a_final_error_of_one_alternative_hides_no_wait_of_another() {
+    let busy = Verdict::throttled().after(SECOND * 22);
+    let (line, retry_after, flat) = last_line(&[busy, Verdict::fatal()]).await;
+    assert_eq!((flat.reason(), flat.retry_after()), (StopReason::Fatal, Some(SECOND * 22)));
+    assert_eq!(
+        flat.to_string(),
+        "chat: gave up after 2 alternatives (the last one: model), the error is final, \
+         an alternative can be tried again in 22.0s"
+    );
+    assert_eq!(retry_after, flat.retry_after());
+    assert_eq!(
+        line,
+        "chat: gave up after 2 of 2 alternatives, an alternative can be tried again in 22.0s: \
+         model: gave up after 1 attempt, the error is final: busy"
+    );
+}
+
+/// The last line of a fallback has the wait of its flat error. The error of the last alternative says its own.
+#[tokio::test(start_paused = true)]
+async fn the_last_line_of_a_fallback_has_the_wait_of_its_error() {
+    let (short, long) = (Verdict::throttled().after(SECOND * 22), Verdict::throttled());
+    for (all, told) in [
+        (&[short, long.after(SECOND * 90)][..], ", an alternative can be tried again in 22.0s: "),
+        (&[long.after(SECOND * 90), short], ", try again in 22.0s: busy"),
+        (&[long, long], ""),
+        (&[long, Verdict::fatal().after(SECOND * 5)], "the error is final"),
+    ] {
+        let (line, retry_after, flat) = last_line(all).await;
+        assert_eq!(retry_after, flat.retry_after(), "{line}");
+        assert!(line.contains(told), "{line}");
+        assert_eq!(line.contains("an alternative can"), told.contains("an alternative can"));
+    }
 }

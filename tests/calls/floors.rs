@@ -1,4 +1,4 @@
-//! Waits that the classifier demands, and waits that the upstream asked for.
+//! Waits that the classifier sets, and waits that the upstream asked for.
 
 use std::future::ready;
 use std::sync::Mutex;
@@ -51,7 +51,7 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
     assert_eq!(
         seen,
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s, the classifier demands a wait of 2.0s: busy",
+            "model: attempt 1 of 2 failed, retrying in 2.0s, as set for this error: busy",
             "model: gave up after 2 of 2 attempts, wait at least 2.0s before the next call: busy",
         ]
     );
@@ -63,7 +63,7 @@ fn nobody_is_said_to_have_asked_for_a_floor() {
     let (_, gave_up) = lines(&"busy", floor, SECOND);
     assert_eq!(
         gave_up,
-        "model: gave up after 1 attempt, the classifier demands a wait of 2s, \
+        "model: gave up after 1 attempt, a wait of at least 2.0s is set for this error, \
          more than the hint cap of 1s (`with_hint_cap`)"
     );
 }
@@ -75,11 +75,53 @@ fn a_wait_that_was_asked_for_is_said_to_be() {
     assert_eq!(
         seen,
         [
-            "model: attempt 1 of 2 failed, retrying in 2.0s, the upstream asked for a wait of 2.0s: busy",
+            "model: attempt 1 of 2 failed, retrying in 2.0s, as the upstream asked: busy",
             "model: gave up after 2 of 2 attempts, try again in 2.0s: busy",
         ]
     );
     assert_eq!(gave_up, "model: gave up after 2 attempts in 2.0s, try again in 2.0s");
+}
+
+/// A delay that differs from the wait has its own number, and so has one below a millisecond.
+#[test]
+fn a_wait_has_its_own_number_beside_another_delay() {
+    let micros = Duration::from_micros(700);
+    for (verdict, words) in [
+        (
+            Verdict::throttled().after(SECOND / 8),
+            "250.0ms, the upstream asked for a wait of 125.0ms",
+        ),
+        (
+            Verdict::transient().at_least(SECOND / 8),
+            "250.0ms, a wait of at least 125.0ms is set for this error",
+        ),
+        (Verdict::transient().at_least(SECOND / 4), "250.0ms, as set for this error"),
+        // The line rounds both, so a second number would be the same.
+        (
+            Verdict::throttled().after(Duration::from_micros(249_965)),
+            "250.0ms, as the upstream asked",
+        ),
+        (
+            Verdict::throttled().after(Duration::from_micros(249_930)),
+            "250.0ms, the upstream asked for a wait of 249.9ms",
+        ),
+        (Verdict::throttled().after(Duration::ZERO), "250.0ms"),
+    ] {
+        let (seen, _) = lines(&"busy", move |_: &&str| verdict, SECOND);
+        assert_eq!(seen[0], format!("model: attempt 1 of 2 failed, retrying in {words}: busy"));
+    }
+    let policy = RetryPolicy::new().with_backoff(Backoff::none().with_jitter(Jitter::None));
+    let seen = Mutex::new(Vec::new());
+    let observer = |event: &Event<'_>| seen.lock().unwrap().push(event.to_string());
+    let timer = ManualTimer::new();
+    let upstream = Upstream::new("model").with_timer(timer.clone());
+    let policy =
+        policy.with_attempts(2).with_classifier(|_: &&str| Verdict::throttled().after(micros));
+    let call =
+        retry(|_| ready(Err::<(), _>("busy")), policy, Never).on(upstream.observed_by(&observer));
+    drive(call, &timer).unwrap_err();
+    let words = "retrying within 1ms, the upstream asked for a wait of 700.0µs: busy";
+    assert!(seen.into_inner().unwrap().iter().any(|line| line.ends_with(words)));
 }
 
 /// Puts `verdict` on an attempt and returns the hold of the cooldown and the time until the breaker

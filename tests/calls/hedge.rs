@@ -52,6 +52,25 @@ fn scripted<const N: usize>(
     }
 }
 
+/// A timer that reads zero at the start of the call is no special case: the end of the longest timeout is the
+/// latest time.
+#[test]
+fn the_longest_timeout_does_not_end_a_call_that_starts_at_zero() {
+    for start in [Duration::ZERO, SECOND] {
+        let timer = ManualTimer::new();
+        timer.advance(start);
+        let search = Upstream::new("search").with_timer(&timer);
+        let policy = AFTER_50.with_total_timeout(Duration::MAX);
+        let hangs = |_| pending::<Result<(), &str>>();
+        let mut call = Box::pin(hedge(hangs, policy, Never).on(&search));
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..10 {
+            assert!(call.as_mut().poll(&mut cx).is_pending(), "{start:?} {:?}", timer.now());
+            timer.advance(SECOND);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fast_call_is_not_hedged() {
     let began = Instant::now();

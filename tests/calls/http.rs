@@ -327,6 +327,8 @@ proptest! {
         prop_assert!(read == twin || read == twin.not_again());
         prop_assert!(!twin.is_again() || twin == hint.map_or(twin, |hint| twin.after(hint)));
         prop_assert_eq!(cautious.assume_idempotent(), free);
+        let keyed = Classifier::keyed().with_conflict(conflict).verdict(status, hint);
+        prop_assert!(keyed == twin && keyed.is_keyed() && !twin.is_keyed());
     }
 }
 

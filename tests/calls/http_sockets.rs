@@ -9,10 +9,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use resile::breaker::State;
-use resile::http::{Classifier, StatusError};
+use resile::http::{Classifier, Failure, StatusError, error_for_status};
 use resile::observe::Event;
 use resile::time::ManualTimer;
-use resile::{Breaker, Classify, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use resile::{
+    Backoff, Breaker, Classify, Health, Never, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -137,4 +139,54 @@ async fn a_refused_connection_is_retried_even_for_a_post() {
     let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
     assert_eq!(classify(&error), Verdict::transient().not_sent());
+}
+
+/// The error of an operation whose answer may be bad although its status is good.
+#[derive(Debug)]
+enum BookError {
+    Http(Failure),
+    NotYet,
+}
+
+impl From<Failure> for BookError {
+    fn from(failure: Failure) -> Self {
+        Self::Http(failure)
+    }
+}
+
+async fn book(client: &reqwest::Client, address: SocketAddr) -> Result<String, BookError> {
+    let url = format!("http://{address}/");
+    let answer = client.post(url).send().await.map_err(Failure::from)?;
+    let answer = error_for_status(answer).await?;
+    if answer.status() == 202 {
+        return Err(BookError::NotYet);
+    }
+    Ok(answer.text().await.map_err(Failure::from)?)
+}
+
+#[tokio::test]
+async fn a_bad_answer_is_a_variant_beside_the_failure() {
+    let post = POST.over(|post, error: &BookError| match error {
+        BookError::Http(failure) => post.classify(failure),
+        BookError::NotYet => Some(Verdict::transient().with_health(Health::Healthy)),
+    });
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(post);
+    let end = async |address| {
+        let client = client();
+        let end = retry(|_| book(&client, address), policy, Never).await;
+        end.map_err(|gave_up| (gave_up.attempts(), gave_up.into_last()))
+    };
+    let [not_yet, failed] = [202, 500].map(|status| {
+        let answer = Response::builder().status(status).body(Full::default()).unwrap();
+        serve(answer)
+    });
+    assert_eq!(end(not_yet.await).await.unwrap(), "hello");
+    // A `POST` with a 500 may have been executed, and one to a closed port was never sent.
+    let (attempts, last) = end(failed.await).await.unwrap_err();
+    assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().unwrap() == 500));
+    assert_eq!(attempts, 1);
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (attempts, last) = end(closed).await.unwrap_err();
+    assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().is_none()));
+    assert_eq!(attempts, 3);
 }

@@ -1,5 +1,6 @@
 //! The table of `io::Classifier`, and the chains of errors that it reads.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -247,6 +248,29 @@ fn link(
         }
         (_, Some(below)) => io::Error::other(below).into(),
         (choice, None) => io::Error::from_raw_os_error(i32::try_from(choice).unwrap() - 40).into(),
+    }
+}
+
+/// A cut attempt has no error that names its request, so the classifier does.
+#[test]
+fn what_contains_a_classifier_knows_the_place_of_its_request() {
+    fn place(classifier: &dyn Classify<io::Error>) -> Option<String> {
+        classifier.place().map(Cow::into_owned)
+    }
+    const RECEIPT: Classifier = BOOKING.with_place("an old one").with_place("print a receipt");
+    let known = Some("print a receipt".to_owned());
+    assert_eq!(place(&BOOKING), None);
+    assert_eq!(place(&BOOKING.over(|io, error: &io::Error| io.classify(error))), None);
+    assert_ne!(RECEIPT, BOOKING);
+
+    assert_eq!(place(&RECEIPT), known);
+    let over = RECEIPT.over(|io, error: &io::Error| io.classify(error));
+    assert_eq!(place(&over), known);
+    assert_eq!(place(&(|_: &io::Error| true, over)), known);
+    assert_eq!(place(&over.cut_is(Verdict::transient())), known);
+    assert_eq!(place(&Arc::new(RECEIPT)), known);
+    for &(kind, _) in KINDS {
+        assert_eq!(RECEIPT.classify(&kind.into()), BOOKING.classify(&kind.into()), "{kind:?}");
     }
 }
 

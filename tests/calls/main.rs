@@ -3,6 +3,7 @@
 #[path = "../support/script.rs"]
 mod script;
 
+mod announcements;
 mod aws;
 mod backoff;
 mod before_sending;
@@ -28,6 +29,7 @@ mod endings;
 mod error;
 mod extreme_input;
 mod fallback;
+mod fallback_deadlines;
 mod fallback_waits;
 mod floors;
 mod hedge;
@@ -59,6 +61,7 @@ mod stream_fallback;
 mod stream_restart;
 mod stream_whole;
 mod stress;
+mod surge;
 mod timeout;
 mod timer;
 mod tracing;

@@ -2,19 +2,20 @@
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use resile::classify::Always;
+use resile::classify::{Always, ClassifyExt};
 use resile::fallback::Alternative;
 use resile::fleet::State;
 use resile::observe::{Log, Metrics};
 use resile::quota::{self, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::stream::Resumption;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, FallbackPolicy, HedgePolicy, Jitter,
-    Never, Quota, RetryPolicy, Run, Throttle, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, GaveUp,
+    HedgePolicy, Jitter, Never, Quota, RetryPolicy, Run, Throttle, Upstream, Verdict, fallback,
+    hedge, retry, retry_stream,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 use super::script::{Down, Script, Step};
 
@@ -94,6 +95,7 @@ fn known_counters_are_zero_before_they_count() {
         "resile_attempts_total{outcome=failing}",
         "resile_attempts_total{outcome=throttling}",
         "resile_attempts_total{outcome=timeout}",
+        "resile_calls_in_doubt_total{}",
         "resile_calls_total{health=failing,outcome=attempts}",
         "resile_calls_total{health=failing,outcome=deadline}",
         "resile_nested_total{}",
@@ -223,6 +225,34 @@ fn cut_attempts_are_published() {
     assert_eq!(published["resile_attempts_total{outcome=timeout}"], "3");
     assert_eq!(published["resile_calls_total{health=failing,outcome=attempts}"], "1");
     assert_eq!(published["resile_calls_total{health=failing,outcome=deadline}"], "1");
+}
+
+/// Somebody must find out the outcome of such a request. A call within a call counts once.
+#[test]
+fn calls_in_doubt_are_counted() {
+    let weather = published_as("weather");
+    let not_again = Verdict::transient().not_again();
+    let stated = (move |_: &Down| not_again).cut_is(not_again);
+    let order = RetryPolicy::new().with_classifier(&stated as &dyn Classify<Down>);
+    let outer = RetryPolicy::new().with_classifier(|end: &GaveUp<Down>| end.verdict());
+    let down = |_| std::future::ready(Err::<(), _>(Down(1)));
+    let recorder = recorded(async {
+        retry(down, RetryPolicy::new(), Never).on(&weather).await.unwrap_err();
+        retry(down, order, Never).on(&weather).await.unwrap_err();
+        let within = |_| retry(down, order, Never).on(&weather);
+        let end = retry(within, outer, Never).on(&weather).await.unwrap_err();
+        assert!(end.is_in_doubt());
+        // The token drops an order in flight.
+        let token = CancellationToken::new();
+        let dropped = async |_| {
+            token.cancel();
+            std::future::pending::<Result<(), Down>>().await
+        };
+        assert!(retry(dropped, order, &token).on(&weather).await.unwrap_err().is_in_doubt());
+    });
+    let published = published(&recorder);
+    assert_eq!(published["resile_calls_in_doubt_total{}"], "3");
+    assert_eq!(published["resile_calls_total{health=failing,outcome=fatal}"], "2");
 }
 
 /// The release makes a call wait several times. The counter counts it once, as the log does.
@@ -758,12 +788,13 @@ fn a_fleet_is_published_with_each_event() {
         shared.report(State::Safe, 4);
         shared.report(State::Learning, 5);
         shared.report(State::Safe, 6);
+        std::mem::forget(shared); // it has not left
     });
     let series = |to| format!("resile_fleet_transitions_total{{to={to}}}");
     let published = published(&recorder);
     let count = |to| published.get(&series(to)).map(String::as_str);
-    let counts = ["joining", "shared", "coasting", "safe", "learning"].map(count);
-    assert_eq!(counts, [None, Some("1"), Some("1"), Some("2"), Some("1")]);
+    let counts = ["joining", "shared", "coasting", "safe", "learning", "left"].map(count);
+    assert_eq!(counts, [None, Some("1"), Some("1"), Some("2"), Some("1"), None]);
     let gauge = |name: &str| published[&format!("resile_fleet_{name}{{}}")].as_str();
     let gauges = ["members", "shared", "age_seconds"].map(gauge);
     assert_eq!(gauges, ["6", "0", "7"]);
@@ -780,9 +811,30 @@ fn a_call_shows_the_state_of_the_fleet() {
         shared.report(State::Shared, 3);
         shared.report(State::Shared, 2);
         weather.call(async { Ok::<_, Down>(()) }, Always).await.unwrap();
+        std::mem::forget(shared); // it has not left
     });
     let published = published(&recorder);
     assert_eq!(published["resile_fleet_members{}"], "2");
     assert_eq!(published["resile_fleet_shared{}"], "1");
     assert!(!published.contains_key("resile_fleet_age_seconds{}"), "no answer has an age");
+}
+
+/// A gauge cannot be taken back, so it must not have the last number of a process that has left.
+#[test]
+fn a_process_that_has_left_its_fleet_is_published() {
+    let weather = published_as("weather");
+    let recorder = recorded(async {
+        let shared = weather.share().unwrap();
+        shared.answered();
+        shared.report(State::Shared, 3);
+        drop(shared);
+        weather.call(async { Ok::<_, Down>(()) }, Always).await.unwrap();
+    });
+    let published = published(&recorder);
+    let series = ["members", "shared", "age_seconds", "transitions_total"];
+    let values = series.map(|name| {
+        let labels = if name == "transitions_total" { "to=left" } else { "" };
+        published[&format!("resile_fleet_{name}{{{labels}}}")].as_str()
+    });
+    assert_eq!(values, ["NaN", "0", "NaN", "1"]);
 }

@@ -18,6 +18,7 @@ use resile::{
 use crate::backoff::{plain, seeded};
 use crate::script::{Down, drive};
 
+mod counted;
 mod curves;
 mod loops;
 mod runs;
@@ -184,6 +185,19 @@ fn a_hint_above_the_cap_ends_the_call() {
     assert!(waits.iter().all(|wait| *wait >= hint), "{waits:?}");
 }
 
+/// The classifier's own floor counts as a hint there.
+#[test]
+fn a_floor_above_the_cap_ends_the_call_too() {
+    let floor = Duration::from_secs(180);
+    let policy = RetryPolicy::new().with_attempts(4);
+    let (waits, gave_up) = failing(policy, Verdict::transient().at_least(floor));
+    assert!(waits.is_empty());
+    assert_eq!((gave_up.reason(), gave_up.retry_after()), (StopReason::HintTooLong, Some(floor)));
+    let bare = policy.with_backoff(Backoff::none().with_jitter(Jitter::None));
+    let lifted = bare.with_hint_cap(floor);
+    assert_eq!(failing(lifted, Verdict::transient().at_least(floor)).0, [floor; 3]);
+}
+
 /// `adjust` of backon replaces a delay, also by a shorter one, and adds retries.
 #[test]
 fn a_hint_lengthens_a_delay_and_adds_no_attempt() {
@@ -209,9 +223,16 @@ fn a_growing_delay_ends_at_30_s_unless_the_cap_is_lifted() {
 }
 
 /// Returns the attempts of a crate that asks after each attempt whether the time is over, as
-/// `max_duration` of tokio-retry2 does.
+/// `max_duration` of tokio-retry2 and `build_with_total_retry_duration` of reqwest-retry do.
 fn attempts_if_asked_between(delay: Duration, limit: Duration) -> u32 {
     let ends = (1..).map(|attempt| delay * (attempt - 1));
+    ends.take_while(|end| *end <= limit).zip(2..).last().map_or(1, |(_, attempts)| attempts)
+}
+
+/// Returns the attempts of a crate that adds the next delay first, as `with_total_delay` of backon and
+/// `max_elapsed_time` of backoff do.
+fn attempts_if_the_delay_must_fit(delay: Duration, limit: Duration) -> u32 {
+    let ends = (1..).map(|attempt| delay * attempt);
     ends.take_while(|end| *end <= limit).zip(2..).last().map_or(1, |(_, attempts)| attempts)
 }
 
@@ -219,6 +240,7 @@ fn attempts_if_asked_between(delay: Duration, limit: Duration) -> u32 {
 fn no_attempt_begins_after_the_total_timeout() {
     let delay = Duration::from_millis(220);
     assert_eq!(attempts_if_asked_between(delay, SECOND), 6);
+    assert_eq!(attempts_if_the_delay_must_fit(delay, SECOND), 5);
     let policy = RetryPolicy::new()
         .with_attempts(u32::MAX)
         .with_total_timeout(SECOND)

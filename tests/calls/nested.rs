@@ -41,6 +41,24 @@ async fn trap_11_each_nested_retry_is_reported_once_with_both_call_sites() {
     }
 }
 
+/// One attempt multiplies nothing, on either side.
+#[tokio::test(start_paused = true)]
+async fn a_policy_with_one_attempt_does_not_multiply() {
+    let nested = AtomicU32::new(0);
+    let note = |event: &Event<'_>| {
+        if let EventKind::Nested { .. } = event.kind {
+            nested.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let down = |_| async { Err::<(), _>("down") };
+    let once = RetryPolicy::none();
+    for (outer, inner, found) in [(&OUTER, &once, 0), (&once, &INNER, 0), (&OUTER, &INNER, 4)] {
+        let call = |_| retry(down, inner, Never).on(UPSTREAM.observed_by(&note));
+        retry(call, outer, Never).await.unwrap_err();
+        assert_eq!(nested.swap(0, Ordering::Relaxed), found);
+    }
+}
+
 fn is_here(site: &Location<'_>) -> bool {
     site.file().ends_with("nested.rs")
 }
@@ -84,7 +102,7 @@ async fn a_run_within_a_retry_is_reported_and_a_panic_leaves_no_nesting_behind()
         let mut run = Run::new(&INNER, Never).on(UPSTREAM.observed_by(&note));
         run.attempt(async { Err::<(), _>("down") }).await.map(|_| ()).map_err(|_| "gave up")
     };
-    retry(|_| within(), &RetryPolicy::none(), Never).await.unwrap();
+    retry(|_| within(), &OUTER, Never).await.unwrap();
     assert_eq!(nested.swap(0, Ordering::Relaxed), 1);
 
     let panics =
@@ -118,6 +136,6 @@ async fn hedges_fallbacks_and_single_calls_are_not_reported_as_nested() {
 
     // A single call between two retries does not hide the nesting.
     let through = |_| async { UPSTREAM.call(call(), resile::classify::Always).await };
-    retry(through, RetryPolicy::none(), Never).await.unwrap_err();
-    assert_eq!(nested.load(Ordering::Relaxed), 1);
+    retry(through, OUTER.with_attempts(2), Never).await.unwrap_err();
+    assert_eq!(nested.load(Ordering::Relaxed), 2);
 }

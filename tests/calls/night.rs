@@ -69,15 +69,15 @@ enum Service {
 #[rustfmt::skip]
 const NIGHT: [&str; 12] = [
     " 10 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: error sending request for url (https://host/now?…): connection reset",
-    " 20 s WARN weather: cooldown: all calls wait 5.0s, the upstream throttled an attempt",
-    " 20 s WARN weather: attempt 1 of 3 failed, retrying in at least 5.0s, the upstream asked for a wait of 5.0s: 503 Service Unavailable",
+    " 20 s WARN weather: cooldown: all calls wait 5.0s, those with less time left end at once, the upstream throttled an attempt",
+    " 20 s WARN weather: attempt 1 of 3 failed, retrying in at least 5.0s, as the upstream asked: 503 Service Unavailable",
     " 60 s INFO weather: cooldown over: 3 waits within 5.2s, until 34.8s ago",
     " 70 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: did not finish within 2s",
     " 70 s WARN weather: attempt 2 of 3 failed, retrying in 1.0s: did not finish within 2s",
     " 80 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: error sending request for url (https://host/now?…): connection reset",
     " 80 s WARN weather: retry budget spent: 0 of 3 tokens left, retries and hedges are not made until tokens come back",
-    " 80 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many failures in a row: error sending request for url (https://host/now?…): connection reset",
-    "111 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many probes failed: error sending request for url (https://host/now?…): connection reset",
+    " 80 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many failures in a row (3): error sending request for url (https://host/now?…): connection reset",
+    "111 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many probes failed (1 of 1): error sending request for url (https://host/now?…): connection reset",
     "142 s INFO weather: breaker closed: 3 attempts refused within 61.0s",
     "142 s INFO weather: retry budget pays again: 1 retry not made, 61.0s ago",
 ];

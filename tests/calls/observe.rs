@@ -415,20 +415,23 @@ impl Timer for Forbidden {
     }
 }
 
-/// Instant successes and failures without a delay read no clock. Only a total timeout or an
-/// observer of all events needs the time.
+/// Instant successes and failures without a delay read no clock. Only a total timeout, an observer of
+/// all events or one that hears of a retry needs the time.
 #[test]
 fn an_instant_call_reads_no_clock() {
     let policy = STEADY.with_backoff(Backoff::none());
     let (token, hands) = (CancellationToken::new(), ManualTimer::new());
     let standard = feed(Forbidden).with_budget(Budget::new());
-    let silent = feed(Forbidden).with_observer(&());
+    let silent = feed(Forbidden).with_observer(&()).with_budget(Budget::new());
+    let script = Script::new(&[Step::Succeed]);
+    let op = |_| script.play().timeout(SECOND).on(&standard);
+    assert_eq!(drive(retry(op, &policy, &token).on(&standard), &hands).unwrap(), 1);
     for (steps, number) in
         [(&[Step::Succeed][..], 1), (&[Step::Fail, Step::Fail, Step::Succeed][..], 3)]
     {
         let script = Script::new(steps);
-        let op = |_| script.play().timeout(SECOND).on(&standard);
-        assert_eq!(drive(retry(op, &policy, &token).on(&standard), &hands).unwrap(), number);
+        let op = |_| script.play().timeout(SECOND).on(&silent);
+        assert_eq!(drive(retry(op, &policy, &token).on(&silent), &hands).unwrap(), number);
         let script = Script::new(steps);
         let limited = policy.with_attempt_timeout(SECOND);
         assert_eq!(
@@ -478,7 +481,7 @@ fn events_print_readable_messages() {
         [
             "feed: attempt 1 of 3 starts",
             "feed: attempt 1 of 3 failed, the upstream asked for a wait of 20.0s: down, 1",
-            "feed: attempt 1 of 3 failed, retrying in 20.0s, the upstream asked for a wait of 20.0s: down, 1",
+            "feed: attempt 1 of 3 failed, retrying in 20.0s, as the upstream asked: down, 1",
             "feed: attempt 2 of 3 starts",
             "feed: attempt 2 of 3 failed: down, 2",
             "feed: attempt 2 of 3 failed, retrying in 2.0s: down, 2",
@@ -499,7 +502,8 @@ fn events_print_readable_messages() {
     assert_eq!(
         events.take(),
         [
-            "feed: cooldown: all calls wait 3.0s, the program asked for it",
+            "feed: cooldown: all calls wait 3.0s, those with less time left end at once, \
+             the program asked for it",
             "feed: attempt 1 of 1 waits at least 3.0s for the cooldown",
             "feed: attempt 1 of 1 starts",
             "feed: attempt 1 of 1 failed: did not finish within 1s",

@@ -48,8 +48,9 @@ fn cause(lines: &Lines) -> String {
     let [line] = &lines[..] else { panic!("{lines:?}") };
     let after =
         line.strip_prefix("feed: breaker opened for 30.0s, all attempts are refused: ").unwrap();
-    let reason = ["too many failures in a row", "too large a share of calls was slow"];
-    reason.iter().find_map(|reason| after.strip_prefix(reason)).unwrap().to_owned()
+    let reasons = ["too many failures in a row (", "too large a share of calls was slow ("];
+    let numbers = reasons.iter().find_map(|reason| after.strip_prefix(reason)).unwrap();
+    numbers.split_once(')').unwrap().1.to_owned()
 }
 
 /// Returns the end of the line of a call that fails once with this error.
@@ -132,8 +133,8 @@ fn a_failed_probe_is_the_cause_of_the_next_opening() {
     assert_eq!(
         lines[..],
         [
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: down",
-            "feed: breaker opened for 30.0s, all attempts are refused: too many probes failed: still down"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1): down",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many probes failed (1 of 1): still down"
         ]
     );
 }
@@ -199,9 +200,9 @@ fn a_failure_is_the_cause_of_its_own_opening_only() {
     assert_eq!(
         LINES.lock().unwrap()[..],
         [
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: first",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1): first",
             "feed: breaker closed: 0 attempts refused",
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1)"
         ]
     );
 }
@@ -227,9 +228,9 @@ fn a_transition_left_by_a_panic_does_not_take_the_failure() {
     assert_eq!(
         LINES.lock().unwrap()[..],
         [
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: first",
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1): first",
             "feed: breaker closed: 0 attempts refused",
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: second"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1): second"
         ]
     );
 }

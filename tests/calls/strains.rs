@@ -88,7 +88,8 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     let held = waits.iter().filter(|(_, line)| line.contains("for the cooldown")).count();
     // The retry of the throttled call comes during the release, which has no lines.
     assert_eq!(held, 39, "a line for each wait for the hold");
-    let starts = "feed: cooldown: all calls wait 20.0s, the upstream throttled an attempt";
+    let starts = "feed: cooldown: all calls wait 20.0s, those with less time left end at once, \
+                  the upstream throttled an attempt";
     let loud: Vec<_> = waits.iter().filter(|(level, _)| *level <= Level::INFO).collect();
     assert!(loud.len() == 2 && loud.contains(&&(Level::WARN, starts.into())), "{loud:?}");
     timer.advance(SECOND * 30);
@@ -330,8 +331,9 @@ fn a_strain_has_two_events() {
             let (full, alone) = (full.is_some(), event.call.is_none());
             seen.borrow_mut().push(format!("{by:?} {limit:?} {hold:?} {full} {alone}"));
         }
-        EventKind::Relieved { by, lasted, ago, times, refused, leaves, .. } => {
-            seen.borrow_mut().push(format!("{by:?} {lasted:?} {ago:?} {times} {refused} {leaves}"));
+        EventKind::Relieved { by, lasted, ago, times, refused, holds, leaves, .. } => {
+            let counts = format!("{times} {refused} {holds} {leaves}");
+            seen.borrow_mut().push(format!("{by:?} {lasted:?} {ago:?} {counts}"));
         }
         _ => {}
     };
@@ -345,7 +347,7 @@ fn a_strain_has_two_events() {
         timer.advance(SECOND);
         drive(retry(|_| async { Ok::<_, &str>(()) }, POLICY, Never).on(target()), &timer).unwrap();
     }
-    assert_eq!(seen.into_inner(), ["Budget Some(1) None false true", "Budget 3s 10s 2 2 false"]);
+    assert_eq!(seen.into_inner(), ["Budget Some(1) None false true", "Budget 3s 10s 2 2 0 false"]);
     assert_eq!(HeldBy::Breaker.as_str(), "breaker");
 }
 
@@ -413,4 +415,30 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     let spent = "WARN feed: retry budget spent: 0 of 8 tokens left, \
                  retries and hedges are not made until tokens come back";
     assert_eq!(lines(), [spent]);
+}
+
+/// A hold that is longer than the time of a call ends the call. The line of its start says that such calls end,
+/// and that of its end says how many, and how many holds there were: the second one has no line of its own.
+#[test]
+fn a_hold_that_ends_calls_says_so() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_cooldown(Cooldown::new()).with_timer(&timer);
+    let short = POLICY.with_total_timeout(SECOND * 5);
+    let ask =
+        |policy| drive(retry(|_| async { Ok::<_, Down>(1) }, policy, Never).on(&feed), &timer);
+    feed.hold(SECOND * 20);
+    for _ in 0..3 {
+        assert_eq!(ask(short).unwrap_err().attempts(), 0);
+    }
+    ask(POLICY).unwrap();
+    feed.hold(SECOND * 20);
+    assert_eq!(ask(short).unwrap_err().attempts(), 0);
+    timer.advance(SECOND * 60);
+    ask(short).unwrap();
+    let held = "WARN feed: cooldown: all calls wait 20.0s, those with less time left end at once, \
+                the program asked for it";
+    let told = lines();
+    let over = "INFO feed: cooldown over: 2 holds, 1 wait, 4 ended at once within ";
+    assert!(told.len() == 2 && told[0] == held && told[1].starts_with(over), "{told:#?}");
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use resile::classify::Cut;
+use resile::classify::{ClassifyExt, Cut};
 use resile::fallback::Alternative;
 use resile::stream::Part;
 use resile::{
-    Backoff, FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Upstream, fallback,
+    Backoff, FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback,
     retry_stream,
 };
 use tokio::time::sleep;
@@ -47,7 +47,7 @@ async fn ticks(silence: Duration, whole: Option<Duration>) -> Result<(), GaveUp<
 #[tokio::test(start_paused = true)]
 async fn a_part_is_told_whatever_ends_the_fallback() {
     let policy = FallbackPolicy::new().with_total_timeout(SECOND * 5).with_classifier(any);
-    let ask = |it: Alternative<'_, u8>| ticks(SECOND, it.remaining());
+    let ask = |it: Alternative<'_, u8>| ticks(SECOND, Some(it.remaining()));
     let outer = fallback(&[1, 2], ask, policy, Never).on("chat").await.unwrap_err();
     let inner = outer.last().unwrap();
     assert_eq!((inner.reason(), inner.is_partial()), (StopReason::Partial, true));
@@ -58,8 +58,8 @@ async fn a_part_is_told_whatever_ends_the_fallback() {
     assert_eq!(
         flat.to_string(),
         "chat: gave up after 1 alternative in 5.0s (the last one: large), no time of 5s is left \
-         for the next attempt, part of the answer was already delivered (last failure: did not \
-         finish before the deadline of the call after 5s)"
+         for the next attempt, part of the answer was already delivered (last failure: the \
+         stream did not end before the limit on the whole (`with_whole_timeout`) after 5s)"
     );
 
     // The token ends the fallback between two alternatives.
@@ -124,4 +124,62 @@ async fn an_earlier_part_is_not_that_of_the_last_alternative() {
     let flat = fallback(&upstreams, ask, policy, &token).on("chat").await.unwrap_err().flatten();
     assert_eq!((flat.reason(), flat.attempts()), (StopReason::Cancelled, 2));
     assert!(!flat.is_partial() && !flat.to_string().contains("the last one"), "{flat}");
+}
+
+/// Without a classifier nobody wants another answer behind a part. A classifier of the program decides by
+/// itself.
+#[tokio::test(start_paused = true)]
+async fn no_alternative_follows_a_part_unless_the_program_wants_it() {
+    for is_cut in [false, true] {
+        let tried = std::cell::Cell::new(0);
+        let ask = |it: Alternative<'_, u8>| {
+            tried.set(tried.get() + 1);
+            let first = *it.value() == 1;
+            async move {
+                let open = async |_| {
+                    let end = if is_cut { None } else { Some(Err("reset")) };
+                    let rest = stream::iter(end).chain(stream::pending());
+                    Ok(Box::pin(stream::iter([Ok::<_, &str>(1)]).chain(rest)))
+                };
+                let call = retry_stream(open, &AT_ONCE, Never);
+                if first { call.try_for_each(|_| std::future::ready(Ok(()))).await } else { Ok(()) }
+            }
+        };
+        let plain = FallbackPolicy::new().with_attempt_timeout(SECOND);
+        let outer = fallback(&[1, 2], ask, plain, Never).on("chat").await.unwrap_err();
+        assert_eq!((outer.reason(), outer.attempts(), tried.take()), (StopReason::Fatal, 1, 1));
+        assert!(!outer.verdict().unwrap().is_again() && !outer.is_in_doubt(), "{outer:?}");
+        // No classifier of the program has decided.
+        assert!(outer.to_string().contains("no other alternative is tried"), "{outer}");
+        assert!(!outer.to_string().contains("because"), "{outer}");
+        assert!(outer.flatten().is_partial(), "is cut: {is_cut}");
+
+        let wants = plain.with_classifier(any.cut_is(Verdict::transient()));
+        fallback(&[1, 2], ask, wants, Never).await.unwrap();
+        assert_eq!(tried.take(), 2);
+    }
+    // A stream without content has shown nothing.
+    let ask = async |it: Alternative<'_, u8>| {
+        let first = *it.value() == 1;
+        let open =
+            async |_| Ok::<_, &str>(stream::iter([if first { Err("reset") } else { Ok(1) }]));
+        retry_stream(open, &AT_ONCE, Never).try_for_each(|_| std::future::ready(Ok(()))).await
+    };
+    fallback(&[1, 2], ask, FallbackPolicy::new(), Never).await.unwrap();
+}
+
+/// A fallback within a fallback: the outer one sees the part too.
+#[tokio::test(start_paused = true)]
+async fn an_outer_fallback_sees_the_part_of_an_inner_one() {
+    let outer_tried = std::cell::Cell::new(0);
+    let outer = async |_: Alternative<'_, u8>| {
+        outer_tried.set(outer_tried.get() + 1);
+        let open = async |_| Ok::<_, &str>(stream::iter([Ok(1), Err("reset")]));
+        let inner = async |_: Alternative<'_, u8>| {
+            retry_stream(open, &AT_ONCE, Never).try_for_each(|_| std::future::ready(Ok(()))).await
+        };
+        fallback(&[1, 2], inner, FallbackPolicy::new(), Never).await
+    };
+    fallback(&[1, 2], outer, FallbackPolicy::new(), Never).await.unwrap_err();
+    assert_eq!(outer_tried.get(), 1);
 }

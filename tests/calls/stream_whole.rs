@@ -63,7 +63,8 @@ async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     assert_eq!((items, took), (9, SECOND * 10 + SECOND / 2));
     assert_eq!((gave_up.reason(), gave_up.cut()), (StopReason::Partial, Some(Cut::Deadline)));
     let words = "feed: gave up after 1 attempt in 10.5s, part of the answer was already delivered \
-                 (last failure: did not finish before the deadline of the call after 10.5s)";
+                 (last failure: the stream did not end before the limit on the whole \
+                 (`with_whole_timeout`) after 10.5s)";
     assert_eq!(gave_up.to_string(), words);
 }
 
@@ -185,5 +186,52 @@ proptest! {
             prop_assert_eq!(gave_up.reason(), StopReason::Partial);
             prop_assert!(items >= 1 && items as u64 <= 1 + (whole - first) / every, "{}", items);
         }
+    }
+}
+
+/// The timeouts of an attempt and of the call limit the wait for the first content, so the words of a cut say
+/// so. An answer is not cut after them.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_cut_before_its_first_content_says_so() {
+    let lines = std::cell::RefCell::new(Vec::new());
+    let note = |event: &Event<'_>| {
+        if matches!(event.kind, EventKind::Waiting { .. } | EventKind::GaveUp { .. }) {
+            lines.borrow_mut().push(event.to_string());
+        }
+    };
+    let feed = Upstream::new("feed");
+    let open = |_: Attempt| ticks(SECOND * 60, SECOND);
+    let twice = AT_ONCE.with_attempts(2).with_classifier(resile::classify::Always);
+    let cut = twice.with_attempt_timeout(SECOND * 3);
+    let (_, gave_up, _) = end(retry_stream(open, &cut, Never).on(feed.observed_by(&note))).await;
+    assert_eq!(
+        gave_up.unwrap().to_string(),
+        "feed: gave up after 2 attempts in 6.0s (last failure: no content within 3s)"
+    );
+    let late = twice.with_total_timeout(SECOND * 8);
+    let (_, gave_up, _) = end(retry_stream(open, &late, Never).on(feed.observed_by(&note))).await;
+    let no_content = "no content before the deadline of the call after 8s";
+    assert_eq!(
+        gave_up.unwrap().to_string(),
+        format!("feed: gave up after 1 attempt in 8.0s (last failure: {no_content})")
+    );
+    assert_eq!(
+        lines.take(),
+        [
+            "feed: attempt 1 of 2 failed, retrying at once: no content within 3s",
+            "feed: gave up after 2 of 2 attempts: no content within 3s",
+            &format!("feed: gave up after 1 of 2 attempts: {no_content}"),
+        ]
+    );
+    // The caller has less time than the policy allows, but more than the whole stream gets.
+    for (whole, whose) in [(9, "its caller after 7s"), (6, "the call after 6s")] {
+        let hurried = late.shortened_to(SECOND * 7);
+        let stream = retry_stream(open, &hurried, Never).with_whole_timeout(SECOND * whole);
+        let (_, gave_up, _) = end(stream.on(&feed)).await;
+        let words = gave_up.unwrap().to_string();
+        assert!(
+            words.ends_with(&format!(" no content before the deadline of {whose})")),
+            "{words}"
+        );
     }
 }

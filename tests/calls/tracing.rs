@@ -1,7 +1,7 @@
 //! The output of `Log` to `tracing`.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Once;
@@ -249,7 +249,7 @@ fn giving_up_is_a_warning() {
         [
             log_record(
                 Level::WARN,
-                "feed: attempt 1 of 3 failed, retrying in 20.0s, the upstream asked for a wait of 20.0s: down, 1",
+                "feed: attempt 1 of 3 failed, retrying in 20.0s, as the upstream asked: down, 1",
                 &[
                     ("upstream", "\"feed\""),
                     ("attempt", "1"),
@@ -261,7 +261,7 @@ fn giving_up_is_a_warning() {
             ),
             log_record(
                 Level::WARN,
-                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60s, \
+                "feed: gave up after 2 of 3 attempts, the upstream asks for a wait of 60.0s, \
                  more than the hint cap of 30s (`with_hint_cap`): down, 2",
                 &[
                     ("upstream", "\"feed\""),
@@ -316,6 +316,17 @@ fn a_fatal_first_error_is_debug() {
             &fields("\"fatal\"", Some("\"failing\""), "1")
         )]
     );
+    let stop = |_: &Down| Verdict::overloaded().idempotent().not_wanted();
+    assert_eq!(
+        records(&[Step::Fail], &POLICY.with_classifier(stop)),
+        [log_record(
+            Level::WARN,
+            "feed: gave up after 1 of 3 attempts, the upstream asks for no retry: down, 1",
+            &fields("\"fatal\"", Some("\"throttling\""), "1")
+        )]
+    );
+    let single = records(&[Step::Fail], &POLICY.with_attempts(1).with_classifier(stop));
+    assert_eq!((single.len(), single[0].0), (1, Level::DEBUG), "there was no retry to forbid");
     let then = records(&[Step::Fail], &POLICY.with_classifier(|error: &Down| error.0 == 1));
     assert_eq!(
         then[1],
@@ -414,7 +425,7 @@ fn a_fleet_logs_each_state_at_debug() {
             Level::DEBUG,
             "safe mode: the store does not answer, 3 processes known last (1.0s since its last answer)",
         ),
-        (Level::DEBUG, "learning: the store answers again, 3 processes known last"),
+        (Level::DEBUG, "learning: the store answers, 3 processes known last"),
         (Level::DEBUG, "shared by 3 processes"),
     ];
     let expected = expected.map(|(level, text)| (level, format!("feed: fleet state: {text}"), 0));
@@ -437,7 +448,7 @@ fn a_breaker_logs_the_start_and_the_end_of_an_outage() {
     let gave_up = "feed: gave up after 1 of 1 attempts: down";
     let opened = |error: &str| {
         format!(
-            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row: {error}"
+            "feed: breaker opened for 30.0s, all attempts are refused: too many failures in a row (2): {error}"
         )
     };
     assert_eq!(
@@ -489,7 +500,8 @@ fn refusals_cancellations_and_holds_are_debug() {
 
     feed.hold(SECOND * 2);
     drive(succeeds().on(&feed), &timer).unwrap();
-    let held = "feed: cooldown: all calls wait 2.0s, the program asked for it";
+    let held = "feed: cooldown: all calls wait 2.0s, those with less time left end at once, \
+                the program asked for it";
     let waits = debug("feed: attempt 1 of 3 waits at least 2.0s for the cooldown");
     assert_eq!(messages(), [warn(held), waits]);
     let permit = feed.try_admit().unwrap();
@@ -614,12 +626,14 @@ fn an_end_within_an_alternative_is_a_warning_once() {
     assert!(messages().contains(&warn(doubt)));
 }
 
-/// The caller of a fallback has no other resort. A cancellation is its own wish.
+/// The caller of a fallback has no other resort. A part that refuses has a line of its own, and a cancellation
+/// is the caller's own wish.
 #[test]
 fn the_end_of_a_fallback_is_a_warning() {
     let timer = ManualTimer::new();
     let large = Upstream::new("large").with_timer(&timer).with_breaker(Breaker::new());
     let _isolation = large.isolate();
+    let small = Upstream::new("small").with_timer(&timer);
     let models = Upstream::new("models").with_timer(&timer);
     let ends = || {
         let mut lines = messages();
@@ -635,12 +649,30 @@ fn the_end_of_a_fallback_is_a_warning() {
         .unwrap_err();
     let end = "models: gave up after 2 of 2 alternatives: large: gave up after 0 attempts, the \
                circuit breaker is open";
-    assert_eq!(ends(), [warn(end)]);
+    assert_eq!(ends(), [debug(end)]);
+    // The first one fails by itself, which is a line of its own.
+    let once = POLICY.with_attempts(1);
+    let down_first = |it: resile::fallback::Alternative<'_, i32>| {
+        let upstream = if it.is_last() { &large } else { &small };
+        retry(|_| async { Err::<(), _>(Down(1)) }, once, Never).on(upstream)
+    };
+    let call = fallback(&[1, 2], down_first, FallbackPolicy::new(), Never).on(&models);
+    drive(call, &timer).unwrap_err();
+    let next = "models: alternative 1 of 2 failed, trying the next: small: gave up after 1 attempt: \
+                down, 1";
+    let lines = messages();
+    assert!(lines.contains(&warn(next)) && lines.contains(&debug(end)), "{lines:?}");
+    // A part of the upstream that all alternatives share refuses them.
+    let none = |_: resile::fallback::Alternative<'_, i32>| async { Err::<(), _>(Down(1)) };
+    drive(fallback(&[1], none, FallbackPolicy::new(), Never).on(&large), &timer).unwrap_err();
+    let end = "large: gave up after 0 of 1 alternatives, the circuit breaker is open";
+    assert_eq!(messages(), [debug(end)]);
     // The first error is final.
     let down = |_: resile::fallback::Alternative<'_, i32>| async { Err::<(), _>(Down(1)) };
     let is_final = FallbackPolicy::new().with_classifier(|_: &Down| Verdict::fatal());
     drive(fallback(&[1, 2], down, is_final, Never).on(&models), &timer).unwrap_err();
-    let end = "models: gave up after 1 of 2 alternatives, no other alternative is tried: down, 1";
+    let end = "models: gave up after 1 of 2 alternatives, no other alternative is tried, \
+               because the classifier of the fallback forbids it: down, 1";
     assert_eq!(ends(), [warn(end)]);
     // The token of the fallback, and that of the call within it.
     let token = CancellationToken::new();
@@ -651,8 +683,7 @@ fn the_end_of_a_fallback_is_a_warning() {
         retry(|_| async { Err::<(), _>(Down(1)) }, POLICY, &token).on("small")
     };
     drive(fallback(&[1], cancelled, FallbackPolicy::new(), Never).on(&models), &timer).unwrap_err();
-    let end =
-        "models: gave up after 1 of 1 alternatives: small: gave up after 0 attempts, cancelled";
+    let end = "models: gave up after 1 alternative: small: gave up after 0 attempts, cancelled";
     assert_eq!(ends(), [debug(end)]);
 }
 
@@ -903,4 +934,93 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     let message = "feed: gave up after 0 of 3 attempts, the cost of 101 tokens is above the quota's burst of 100 (`with_burst`)";
     assert_eq!(messages(), [(Level::WARN, message.to_owned())]);
     assert!(error.to_string().contains("the cost of 101 tokens is above the quota's burst of 100"));
+}
+
+/// A call that is refused at once has no error that names its request, so the place does.
+#[tokio::test(start_paused = true)]
+async fn the_line_of_a_refused_call_has_its_place() {
+    capture();
+    let feed = Upstream::new("feed").with_breaker(Breaker::new());
+    let _isolation = feed.isolate();
+    let items = resile::http::Classifier::idempotent().with_place("GET /items");
+    let get = async |_| Ok::<(), resile::http::Failure>(());
+    retry(get, POLICY.with_classifier(items), Never).on(&feed).await.unwrap_err();
+    let refused =
+        "feed: gave up after 0 of 3 attempts, the circuit breaker is open (request: GET /items)";
+    assert!(messages().contains(&debug(refused)));
+}
+
+/// A classifier that knows the place and counts how often it is asked for it.
+struct Placed<'a>(&'a Cell<u32>);
+
+impl Classify<Down> for Placed<'_> {
+    fn classify(&self, _: &Down) -> Option<Verdict> {
+        Some(Verdict::transient())
+    }
+
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.0.set(self.0.get() + 1);
+        Some("/store.Store/Stock".into())
+    }
+}
+
+/// The lines of one upstream are told apart by the request, also that of a call that recovered.
+#[test]
+fn the_place_is_a_field() {
+    let timer = ManualTimer::new();
+    let logged = |steps: &'static [Step]| {
+        capture();
+        let breaker = Breaker::new().with_consecutive(2);
+        let feed = Upstream::new("feed").with_timer(&timer).with_breaker(breaker);
+        let (script, asked) = (Script::new(steps), Cell::new(0));
+        let policy = POLICY.with_classifier(Placed(&asked));
+        let _ = drive(retry(|_| script.play(), policy, Never).on(&feed), &timer);
+        let place = |(_, mut it): LogRecord| (it.remove("message"), it.remove("place"));
+        let lines: Vec<_> = LOGGED.take().into_iter().map(place).collect();
+        for (message, place) in &lines {
+            assert_eq!(place.as_deref(), Some("\"/store.Store/Stock\""), "{message:?}");
+        }
+        lines.into_iter().filter_map(|(message, _)| message).collect::<Vec<_>>()
+    };
+    let recovered = logged(&[Step::Fail, Step::Succeed]);
+    assert_eq!(recovered.len(), 2);
+    assert_eq!(recovered[1], "feed: attempt 2 of 3 succeeded (request: /store.Store/Stock)");
+    let ended = logged(&[Step::Fail, Step::Fail]);
+    let is_there = |words: &str| ended.iter().any(|line| line.contains(words));
+    assert!(
+        ["retrying in 1.0s: ", "breaker opened", "gave up after 2 of 3"].map(is_there) == [true; 3]
+    );
+}
+
+/// An alternative of a fallback has a place of its own, so the line of the fallback has none.
+#[test]
+fn a_fallback_has_no_place() {
+    capture();
+    let timer = ManualTimer::new();
+    let models = Upstream::new("models").with_timer(&timer);
+    let asked = Cell::new(0);
+    let policy = FallbackPolicy::new().with_classifier(Placed(&asked));
+    let answer = |it: resile::fallback::Alternative<'_, u32>| {
+        let (value, last) = (*it.value(), it.is_last());
+        async move { if last { Ok(value) } else { Err(Down(value)) } }
+    };
+    let call = fallback(&[1, 2], answer, policy, Never);
+    drive(call.on(&models), &timer).unwrap();
+    let lines = LOGGED.take();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|(_, fields)| !fields.contains_key("place")), "{lines:?}");
+}
+
+/// A classifier may allocate its place, so it is not asked for a line that is not written.
+#[test]
+fn a_first_success_does_not_ask_for_the_place() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = || Upstream::new("feed").with_timer(&timer);
+    for feed in [feed(), feed().with_shared_observer((Log, |_: &Event<'_>| ()))] {
+        let (script, asked) = (Script::new(&[Step::Pend(1, true)]), Cell::new(0));
+        let policy = POLICY.with_classifier(Placed(&asked));
+        drive(retry(|_| script.play(), policy, Never).on(&feed), &timer).unwrap();
+        assert_eq!((asked.get(), logged()), (0, 0));
+    }
 }

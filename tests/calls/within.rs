@@ -85,7 +85,7 @@ fn the_alternatives_of_a_refusing_upstream_are_no_warnings() {
     assert_eq!(call(true), 1);
     let lines: Vec<_> = messages().into_iter().filter(|(level, _)| *level <= Level::INFO).collect();
     let lines: Vec<_> = lines.iter().map(|(level, line)| (*level, &**line)).collect();
-    let opened = "first: breaker opened for 30.0s, all attempts are refused: too many failures in a row: entity not found";
+    let opened = "first: breaker opened for 30.0s, all attempts are refused: too many failures in a row (1): entity not found";
     let closed = "first: breaker closed: 1000 attempts refused within 30.0s";
     assert_eq!(lines, [(Level::WARN, opened), (Level::INFO, closed)]);
 }
@@ -151,10 +151,12 @@ fn a_fallback_that_tries_no_other_alternative_says_so() {
     let one = |_: resile::fallback::Alternative<'_, u32>| async { Err::<(), _>("no such user") };
     let policy = FallbackPolicy::new().with_classifier(|_: &&str| Verdict::fatal());
     let gave_up = drive(fallback(&[1, 2], one, policy, Never).on(&answers), &timer).unwrap_err();
-    let words = "answers: gave up after 1 alternative, no other alternative is tried";
+    let words = "answers: gave up after 1 alternative, no other alternative is tried, \
+                 because the classifier of the fallback forbids it";
     assert_eq!(gave_up.to_string(), words);
-    let line =
-        "answers: gave up after 1 of 2 alternatives, no other alternative is tried: no such user";
+    let line = "answers: gave up after 1 of 2 alternatives, \
+                no other alternative is tried, because the classifier of the fallback forbids it: \
+                no such user";
     assert_eq!(messages(), [(Level::WARN, line.to_owned())]);
 }
 

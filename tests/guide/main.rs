@@ -1,6 +1,7 @@
 //! What the guide shows is so: its wrong and mended programs, its lines of the log and its settings.
 
 mod ends;
+mod features;
 mod log;
 mod operating;
 mod page;

@@ -92,9 +92,13 @@ async fn ends_of_calls() {
     fails(TWICE.with_total_timeout(SECOND).with_backoff(Backoff::fixed(SECOND * 30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
+    fails(TWICE.with_classifier(then(Some(Verdict::transient().not_again().idempotent())))).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal().not_wanted())))).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_again())).await;
     fails(TWICE.with_classifier(|_: &&str| Verdict::transient().not_repeatable())).await;
+    for lost in [Verdict::transient(), Verdict::transient().not_sent()] {
+        fails(TWICE.with_classifier(move |_: &&str| lost.keyed())).await;
+    }
     is_dropped(resile::io::Classifier::non_idempotent()).await;
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
     is_dropped::<resile::http::Failure>(order).await;
@@ -122,15 +126,10 @@ async fn ends_of_calls() {
     hedge(down, HedgePolicy::new(), Never).on(&feed()).await.unwrap_err();
     let none = |_: resile::fallback::Alternative<'_, u8>| ready(Err::<(), _>("down"));
     fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
-    let spent = feed().with_budget(Budget::new().with_capacity(0));
-    let poor = |_: resile::fallback::Alternative<'_, u8>| {
-        retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&spent)
-    };
-    fallback(&[1], poor, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
-    let shut = feed().with_breaker(Breaker::new());
-    let isolation = shut.isolate();
-    fallback(&[1], none, FallbackPolicy::new(), Never).on(&shut).await.unwrap_err();
-    drop(isolation);
+    fallback(&[1], none, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let shared = feed().with_quota(Quota::new().with_tokens(Rate::per_second(1)));
+    let dear = shared.at_cost(Cost::input(2));
+    fallback(&[1, 2], none, FallbackPolicy::new(), Never).on(dear).await.unwrap_err();
     let ends = FallbackPolicy::new().with_classifier(then_ends());
     fallback(&[1, 2, 3], none, ends, Never).on(&feed()).await.unwrap_err();
 
@@ -139,6 +138,13 @@ async fn ends_of_calls() {
     call.try_collect::<Vec<_>>().await.unwrap_err();
     Box::pin(parts_of_answers()).await;
 
+    // Ten retries, and another one after a minute in which the surge goes on.
+    let busy = feed();
+    for number in 0..18 {
+        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+        tokio::time::sleep(pause).await;
+        retry(down, TWICE.with_backoff(Backoff::none()), Never).on(&busy).await.unwrap_err();
+    }
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
 }
@@ -158,6 +164,10 @@ async fn parts_of_answers() {
         let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1)]).chain(stream::pending())));
         retry_stream(open, TWICE, Never).try_collect::<Vec<_>>().await
     };
+    let ask_broken = async |_: resile::fallback::Alternative<'_, u8>| {
+        retry_stream(open, TWICE, Never).try_collect::<Vec<_>>().await
+    };
+    fallback(&[1, 2], ask_broken, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
     let hurried = FallbackPolicy::new().with_total_timeout(SECOND);
     fallback(&[1, 2], ask, hurried, Never).on(&feed()).await.unwrap_err();
 }
@@ -266,6 +276,11 @@ async fn parts() {
             let _ = call.with_total_timeout(SECOND).await;
         }
     }
+
+    let upstream = feed().with_quota(Quota::new().with_requests(Rate::per_minute(60)));
+    upstream.try_admit().unwrap().settle(&Verdict::throttled());
+    let call = upstream.call(ready(Ok::<_, &str>(())), Always);
+    call.with_total_timeout(SECOND).await.unwrap_err();
 }
 
 async fn limits() {

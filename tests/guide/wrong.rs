@@ -78,9 +78,12 @@ fn sections(page: &str) -> Vec<Section> {
         .collect()
 }
 
-/// Returns a line without its random delay, and with the file of a reader. A delay may be below 1 ms.
+/// Returns a line without its random delay, and with the file of a reader. A delay may be below 1 ms, or so close
+/// to the wait of the upstream that the line does not name the wait a second time.
 fn as_on_the_page(line: &str) -> String {
     let line = line.replace("retrying within 1ms: ", "retrying in 1ms: ");
+    let line =
+        line.replace(", as the upstream asked: ", ", the upstream asked for a wait of 1.0s: ");
     let words = line.split(' ').map(|word| {
         let is_time = word.starts_with(|c: char| c.is_ascii_digit())
             && ["s", "s:", "s,", "s)"].iter().any(|unit| word.ends_with(unit));
@@ -160,5 +163,7 @@ fn a_log_that_differs_is_found() {
     let line =
         "WARN a: retrying in 2.9ms, the upstream asked for a wait of 30.0s: at /x/y.rs:3:4: b";
     let page = "WARN a: retrying in … the upstream asked for a wait of … at src/main.rs:3:4: b";
+    assert_eq!(as_on_the_page(line), page);
+    let line = "WARN a: retrying in 30.0s, as the upstream asked: at /x/y.rs:3:4: b";
     assert_eq!(as_on_the_page(line), page);
 }

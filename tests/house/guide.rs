@@ -118,6 +118,7 @@ fn a_program_that_is_not_compiled_here_is_compiled_elsewhere() {
     let essence = |text: &str| text.replace(|c: char| c.is_whitespace() || c == ',', "");
     let mut left = vec![
         ("fleet", "crates/resile-redis/examples/share.rs"),
+        ("fleet", "crates/resile-redis/examples/stop.rs"),
         ("runtimes", "lab/runtimes/examples/smol.rs"),
         ("runtimes", "tests/runtimes/page.rs"),
         ("operating", "lab/operating/src/main.rs"),

@@ -163,7 +163,9 @@ impl Repository {
         let is_excluded = |path: &String| {
             path.starts_with(root) && (file == *path || file.starts_with(&format!("{path}/")))
         };
-        if !file.starts_with(root) || self.excluded.iter().any(is_excluded) {
+        if is_page_elsewhere(root, &file) {
+            // On the forge and in a clone all crates are there.
+        } else if !file.starts_with(root) || self.excluded.iter().any(is_excluded) {
             return Some(format!("{file} is not in the package"));
         }
         let is_known = anchor.is_empty() || anchors(self.text(&file)).contains(anchor);
@@ -175,6 +177,11 @@ impl Repository {
 fn crate_of(file: &str) -> &str {
     let name = file.strip_prefix("crates/").and_then(|file| file.split('/').next());
     name.map_or("", |name| &file[..="crates/".len() + name.len()])
+}
+
+/// Returns whether the file is a Markdown page of another crate than that of the folder `root`.
+fn is_page_elsewhere(root: &str, file: &str) -> bool {
+    has_extension(file, "md") && crate_of(file) != root
 }
 
 /// Returns the path from the root of a file that `page` links to by a path relative to itself.

@@ -63,7 +63,7 @@ fn tripped() -> (Arc<Guard>, ManualTimer) {
 
 #[test]
 fn simultaneous_failures_open_the_breaker_once() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(2).without_failure_rate());
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
@@ -82,7 +82,7 @@ fn simultaneous_failures_open_the_breaker_once() {
 
 #[test]
 fn a_refusal_beside_a_trip_says_for_how_long() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.fail());
@@ -96,7 +96,7 @@ fn a_refusal_beside_a_trip_says_for_how_long() {
 
 #[test]
 fn no_call_is_refused_after_a_reset() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         breaker.fail();
         let other = Arc::clone(&breaker);
@@ -110,7 +110,7 @@ fn no_call_is_refused_after_a_reset() {
 
 #[test]
 fn an_attempt_from_before_a_transition_decides_nothing_after_it() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(1).without_failure_rate());
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
@@ -128,7 +128,7 @@ fn an_attempt_from_before_a_transition_decides_nothing_after_it() {
 
 #[test]
 fn a_stale_failure_beside_a_reset_leaves_no_streak() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(3).without_failure_rate());
         let early = breaker.permit().unwrap();
         let other = Arc::clone(&breaker);
@@ -141,7 +141,7 @@ fn a_stale_failure_beside_a_reset_leaves_no_streak() {
 
 #[test]
 fn no_more_probes_run_than_allowed() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = tripped();
         let out = Arc::new(AtomicUsize::new(0));
         let ask = |breaker: Arc<Guard>, out: Arc<AtomicUsize>| {
@@ -165,7 +165,7 @@ fn no_more_probes_run_than_allowed() {
 
 #[test]
 fn a_good_probe_beside_a_call_closes_the_breaker() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = tripped();
         let probe = breaker.permit().unwrap();
         let other = Arc::clone(&breaker);
@@ -182,7 +182,7 @@ fn a_good_probe_beside_a_call_closes_the_breaker() {
 
 #[test]
 fn no_failure_within_the_window_is_lost() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(1.0, 2));
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || {
@@ -203,7 +203,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_pause_comes_before_a_probe_or_has_no_effect_on_it() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, timer) = tripped();
         let other = Arc::clone(&breaker);
         let advice = Advice::new().without_probe_for(PAUSE);
@@ -228,7 +228,7 @@ fn a_pause_comes_before_a_probe_or_has_no_effect_on_it() {
 
 #[test]
 fn a_failure_beside_a_suspicion_is_counted_once() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, _) = shared(|b| b.with_consecutive(3).without_failure_rate());
         let other = Arc::clone(&breaker);
         let thread = thread::spawn(move || other.0.advise(Advice::new().with_suspicion(true)));
@@ -243,7 +243,7 @@ fn a_failure_beside_a_suspicion_is_counted_once() {
 
 #[test]
 fn two_advices_are_never_mixed() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let (breaker, timer) = shared(|b| b.with_consecutive(2).without_failure_rate());
         breaker.fail();
         breaker.fail();
@@ -272,12 +272,12 @@ fn two_advices_are_never_mixed() {
 fn after_transitions(transitions: u32, model: impl Fn(Arc<Guard>) + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000; // the transitions before the threads are steps too
-    builder.check(move || {
+    builder.check(crate::roomy::roomy(move || {
         let (breaker, _) = shared(|b| b.without_consecutive().with_failure_rate(f64::NAN, 1));
         breaker.succeed();
         (0..transitions).for_each(|_| breaker.reset());
         model(breaker);
-    });
+    }));
 }
 
 /// The numbers of transitions at which the window is emptied and a tag of seven bits wraps.

@@ -17,7 +17,7 @@ fn shared(budget: Budget) -> Arc<Budget> {
 
 #[test]
 fn simultaneous_failures_take_exactly_the_tokens_left() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let budget = shared(Budget::new().with_capacity(2));
         let threads: Vec<_> = (0..2)
             .map(|_| {
@@ -32,7 +32,7 @@ fn simultaneous_failures_take_exactly_the_tokens_left() {
 
 #[test]
 fn a_token_that_is_not_spent_comes_back() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let budget = shared(Budget::new().with_capacity(1));
         let other = Arc::clone(&budget);
         let thread = thread::spawn(move || {
@@ -48,7 +48,7 @@ fn a_token_that_is_not_spent_comes_back() {
 
 #[test]
 fn deposits_add_up_and_stop_at_the_capacity() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let budget = shared(Budget::new().with_capacity(3).with_deposit(1.0));
         while budget.withdraw() {}
         let threads: Vec<_> = (0..2)
@@ -68,7 +68,7 @@ fn deposits_add_up_and_stop_at_the_capacity() {
 
 #[test]
 fn a_refund_beside_a_deposit_never_passes_the_capacity() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let budget = shared(Budget::new().with_capacity(1).with_deposit(1.0));
         let other = Arc::clone(&budget);
         assert!(budget.withdraw());
@@ -83,7 +83,7 @@ fn a_refund_beside_a_deposit_never_passes_the_capacity() {
 #[test]
 fn a_deposit_that_waits_is_neither_lost_nor_doubled() {
     const TOKEN: u64 = 1_000_000;
-    loom::model(|| {
+    crate::roomy::model(|| {
         let budget = Budget::new().with_capacity(3).with_deposit(1.0);
         let host = Upstream::new("model").with_budget(budget).with_timer(ManualTimer::new());
         let host = Arc::new(host);

@@ -37,7 +37,7 @@ fn shared() -> Arc<Gate> {
 
 #[test]
 fn a_waiter_is_woken() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let bulkhead = shared();
         let other = Arc::clone(&bulkhead);
         let thread = thread::spawn(move || drop(other.try_acquire()));
@@ -59,7 +59,7 @@ fn a_waiter_is_woken() {
 /// Two steps race: a permit is handed to a waiter, and that waiter gives up.
 #[test]
 fn a_waiter_that_gives_up_passes_its_permit_on() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let bulkhead = shared();
         let permit = bulkhead.try_acquire().unwrap();
         let other = Arc::clone(&bulkhead);
@@ -75,7 +75,7 @@ fn a_waiter_that_gives_up_passes_its_permit_on() {
 
 #[test]
 fn one_permit_is_never_held_twice() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let bulkhead = shared();
         let inside = Arc::new(AtomicBool::new(false));
         let threads: Vec<_> = (0..2)
@@ -110,7 +110,7 @@ fn upstream() -> Arc<Upstream<ManualTimer>> {
 /// A call queues for an upstream while another call releases its permit.
 #[test]
 fn a_queued_call_is_woken() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let upstream = upstream();
         let other = Arc::clone(&upstream);
         let thread = thread::spawn(move || drop(other.try_admit()));
@@ -133,7 +133,7 @@ fn a_queued_call_is_woken() {
 /// Two steps race: a permit is handed to a queued call, and that call is dropped.
 #[test]
 fn a_queued_call_that_is_dropped_passes_its_permit_on() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let upstream = upstream();
         let admission: Admission<_> = upstream.try_admit().unwrap();
         let other = Arc::clone(&upstream);
@@ -152,7 +152,7 @@ fn a_queued_call_that_is_dropped_passes_its_permit_on() {
 /// refused or admitted.
 #[test]
 fn a_call_refused_after_the_queue_gives_its_permit_back() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let bulkhead = Bulkhead::new(1).with_queue(2);
         let breaker = Breaker::new().with_consecutive(1).without_failure_rate();
         let upstream = Upstream::new("limited")
@@ -206,7 +206,7 @@ impl Timer for Ticking {
 /// it, and no permit is lost.
 #[test]
 fn an_epoch_has_one_cut() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let upstream = Upstream::new("learned").with_bulkhead(Bulkhead::learned(10));
         let upstream = upstream.with_observer(&()).with_timer(Ticking::default());
         // An attempt borrows the upstream, and a thread needs it for ever.
@@ -235,7 +235,7 @@ fn an_epoch_has_one_cut() {
 /// takes the place of this waiter. One of both gets the permit, and the other one is refused or waits.
 #[test]
 fn a_waiter_that_loses_its_place_loses_no_permit() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let bulkhead = Bulkhead::new(1).with_queue(1);
         let upstream = Upstream::new("limited").with_bulkhead(bulkhead).with_observer(&());
         let upstream: &'static Upstream<ManualTimer> =

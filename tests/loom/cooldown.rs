@@ -31,7 +31,7 @@ fn with<T: 'static>(
 
 #[test]
 fn the_hint_that_ends_last_counts() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let cooldown = shared(&ManualTimer::new());
         let long = with(&cooldown, |it| it.hold(20 * SECOND));
         cooldown.hold(5 * SECOND);
@@ -47,7 +47,7 @@ fn the_hint_that_ends_last_counts() {
 
 #[test]
 fn no_reader_sees_the_hold_shrink() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let cooldown = shared(&ManualTimer::new());
         let reader = with(&cooldown, |it| {
             let (first, second) = (it.held(), it.held());
@@ -68,7 +68,7 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
     // preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
-    model.check(|| {
+    model.check(crate::roomy::roomy(|| {
         let timer = ManualTimer::new();
         let cooldown = shared(&timer);
         cooldown.hold(SECOND);
@@ -80,7 +80,7 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
             assert!(seen.is_none_or(|left| left == 7 * SECOND), "{seen:?}");
         }
         assert_eq!(cooldown.held(), Some(7 * SECOND));
-    });
+    }));
 }
 
 /// The spread is drawn from the beginning of the same hold, and never from that of an earlier one.
@@ -88,7 +88,7 @@ fn clearing_an_old_hold_does_not_lose_a_new_one() {
 fn a_reader_of_the_hold_sees_its_beginning() {
     use std::task::{Context, Waker};
 
-    loom::model(|| {
+    crate::roomy::model(|| {
         let timer = ManualTimer::new();
         timer.advance(3600 * SECOND); // a hold from zero would be spread over far longer
         let cooldown = shared(&timer);

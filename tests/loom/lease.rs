@@ -77,7 +77,7 @@ fn take(host: &Host, units: u64) -> i64 {
 fn model(check: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    builder.check(check);
+    builder.check(crate::roomy::roomy(check));
 }
 
 fn with<T: 'static>(

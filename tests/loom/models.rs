@@ -9,5 +9,6 @@ mod by_hand;
 mod cooldown;
 mod lease;
 mod quota;
+mod roomy;
 mod signal;
 mod throttle;

@@ -45,7 +45,7 @@ fn level(quota: &ByHand, dimension: Dimension) -> i64 {
 fn model(preemptions: usize, check: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
-    builder.check(check);
+    builder.check(crate::roomy::roomy(check));
 }
 
 #[test]

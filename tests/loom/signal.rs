@@ -66,7 +66,7 @@ fn host() -> Arc<Host> {
 
 #[test]
 fn a_hold_is_never_missed() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let host = host();
         let other = Arc::clone(&host);
         let hold = move || other.hold(Duration::from_secs(5));
@@ -78,7 +78,7 @@ fn a_hold_is_never_missed() {
 fn of_two_holds_the_longer_one_is_never_missed() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
-    model.check(|| {
+    model.check(crate::roomy::roomy(|| {
         let host = host();
         let other = Arc::clone(&host);
         let holds = move || {
@@ -86,7 +86,7 @@ fn of_two_holds_the_longer_one_is_never_missed() {
             other.hold(Duration::from_secs(9));
         };
         listens(&host, holds, |host| host.held() == Some(Duration::from_secs(9)));
-    });
+    }));
 }
 
 /// The owner counts the waiting calls after the signal. So the call must stand in the queue before.
@@ -94,7 +94,7 @@ fn of_two_holds_the_longer_one_is_never_missed() {
 fn a_call_that_begins_to_wait_is_never_missed() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
-    model.check(|| {
+    model.check(crate::roomy::roomy(|| {
         let host = host();
         let other = Arc::clone(&host);
         let waits = move || {
@@ -104,5 +104,5 @@ fn a_call_that_begins_to_wait_is_never_missed() {
             std::mem::forget(call); // it goes on waiting
         };
         listens(&host, waits, |host| host.quota().unwrap().waiting() == 1);
-    });
+    }));
 }

@@ -10,7 +10,7 @@ use resile::{Throttle, Upstream, Verdict};
 /// An attempt is accepted while another one is refused for the first time. Both count.
 #[test]
 fn the_first_refusal_loses_no_count() {
-    loom::model(|| {
+    crate::roomy::model(|| {
         let timer = ManualTimer::with_seed(1);
         let upstream = Upstream::new("search").with_throttle(Throttle::new()).with_observer(&());
         let upstream = Arc::new(upstream.with_timer(timer.clone()));

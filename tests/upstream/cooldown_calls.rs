@@ -93,7 +93,7 @@ async fn the_log_promises_no_retry_before_the_end_of_a_hold() {
     for (line, (words, held)) in lines.iter().zip([
         ("retrying in 500.0ms: 0", None),
         ("retrying in at least 4.", Some(4 * SECOND)),
-        ("retrying in at least 3.0s: 0", Some(3 * SECOND)),
+        ("retrying in at least 3.0s, held by the cooldown: 0", Some(3 * SECOND)),
     ]) {
         assert!(line.0.contains(words), "{line:?}");
         assert_eq!(line.1, held);

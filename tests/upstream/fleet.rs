@@ -1,14 +1,15 @@
 //! The status of an upstream that many processes share: who sees it, and in which words.
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use resile::fleet::State;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Dimension, Rate};
+use resile::quota::{Dimension, Evidence, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::Resource;
-use resile::{Quota, Upstream};
+use resile::{Cooldown, Never, Quota, Upstream, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,7 +27,9 @@ fn one_owner_at_a_time() {
         assert_eq!((status.state, status.members), (State::Joining, 1));
         assert_eq!(status.age, Some(Duration::ZERO));
         drop(shared);
-        assert!(host.fleet().is_none());
+        let status = host.fleet().unwrap();
+        assert_eq!((status.state, status.members, status.age), (State::Left, 1, None));
+        assert_eq!(status.to_string(), "left: the process shares nothing");
     }
     let _shared = host.share().unwrap();
     assert_eq!(host.fleet().unwrap().age, None, "an earlier answer does not count");
@@ -60,7 +63,8 @@ fn each_change_of_the_state_is_one_event() {
             let EventKind::Fleet(status) = event.kind else { panic!("{event}") };
             assert_eq!((event.upstream, event.kind.as_str()), (Some("model"), "fleet"));
             assert!(event.call.is_none());
-            assert_eq!(event.gauges.fleet, Some(status));
+            let is_member = status.state != State::Left;
+            assert_eq!(event.gauges.fleet, Some(status).filter(|_| is_member));
             events.lock().unwrap().push(event.to_string());
         },
     );
@@ -90,8 +94,10 @@ fn each_change_of_the_state_is_one_event() {
             "model: fleet state: coasting: the store does not answer (4.5s since its last answer)",
             "model: fleet state: safe mode: the store does not answer, 3 processes known last (7.5s since \
              its last answer)",
-            "model: fleet state: learning: the store answers again, 1 process known last",
+            "model: fleet state: learning: the store answers, 1 process known last",
             "model: fleet state: shared by 2 processes",
+            "model: fleet state: left: the process shares nothing",
+            "model: fleet state: left: the process shares nothing", // it was not told that it joined
         ]
     );
 }
@@ -108,8 +114,8 @@ fn a_status_is_worded() {
         (State::Joining, "joining", "joining: the store has not answered yet"),
         (State::Shared, "shared", "shared by 2 processes"),
         (State::Coasting, "coasting", "coasting: the store does not answer"),
-        (State::Safe, "safe", "safe mode: the store has never answered"),
-        (State::Learning, "learning", "learning: the store answers again, 2 processes known last"),
+        (State::Safe, "safe", "safe mode: no exchange with the store has succeeded yet"),
+        (State::Learning, "learning", "learning: the store answers, 2 processes known last"),
         (State::Left, "left", "left: the process shares nothing"),
     ];
     for (state, word, text) in all {
@@ -153,4 +159,76 @@ fn a_member_that_leaves_tells_the_numbers_of_its_strains() {
     timer.advance(60 * SECOND);
     host.try_admit().unwrap().succeeded();
     assert!(told().is_empty(), "no strain is told twice");
+}
+
+/// A process whose breaker is open reports no attempt for as long as that, so the task of the store looks.
+#[test]
+fn the_end_of_a_strain_is_told_without_a_later_attempt() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&seen);
+    let timer = ManualTimer::new();
+    let host = Upstream::new("model")
+        .with_cooldown(Cooldown::new())
+        .with_timer(timer.clone())
+        .with_shared_observer(move |event: &Event<'_>| {
+            if let EventKind::Limiting { .. } | EventKind::Relieved { .. } = event.kind {
+                events.lock().unwrap().push(event.to_string());
+            }
+        });
+    let told = || std::mem::take(&mut *seen.lock().unwrap());
+    let shared = host.share().unwrap();
+    assert!(!shared.end_quiet_strains());
+    host.try_admit().unwrap().settle(&Verdict::throttled().after(2 * SECOND));
+    assert_eq!(told().len(), 1);
+    timer.advance(Duration::from_millis(11_999));
+    assert!(shared.end_quiet_strains(), "it goes on");
+    assert!(told().is_empty());
+    timer.advance(Duration::from_millis(1));
+    assert!(!shared.end_quiet_strains());
+    let over = "model: cooldown over: 0 waits within 2.0s, until 10.0s ago";
+    assert_eq!(told(), [over]);
+    assert!(!shared.end_quiet_strains());
+    assert!(told().is_empty(), "no end is told twice");
+}
+
+/// A process alone is refused and learns a lower limit. The fleet's limit that it takes then is no news of the
+/// provider, which has accepted nothing.
+#[test]
+fn a_limit_that_the_fleet_brings_is_not_one_that_the_provider_accepts() {
+    let findings = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&findings);
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10).with_burst(5));
+    let host = Upstream::new("model").with_quota(quota).with_cooldown(Cooldown::new());
+    let host = host.with_timer(timer.clone()).with_shared_observer(move |event: &Event<'_>| {
+        if let EventKind::Learned(finding) = event.kind {
+            seen.lock().unwrap().push((finding.by, finding.found.count()));
+        }
+    });
+    let (shared, requests) = (host.share().unwrap(), Resource::Quota(Dimension::Requests));
+    shared.report(State::Safe, 1);
+    shared.extend(requests, 60 * SECOND);
+    let refused = |hold| {
+        shared.adjust(requests, 1);
+        host.try_admit().unwrap().settle(&Verdict::throttled().after(hold));
+        timer.advance(hold + 2 * SECOND);
+    };
+    refused(SECOND); // that of a burst
+    refused(5 * SECOND);
+    assert_eq!(*findings.lock().unwrap(), [(Evidence::Refused, 5)]);
+    shared.use_share(Dimension::Requests, 1.0, 1.0);
+    assert_eq!(host.quota_rate(Dimension::Requests).unwrap().count(), 10);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        timer.advance(SECOND);
+        let mut call = Box::pin(host.admit(Never));
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        shared.adjust(requests, 1);
+        let Poll::Ready(Ok(admission)) = call.as_mut().poll(&mut context) else { panic!() };
+        admission.succeeded();
+    }
+    assert_eq!(*findings.lock().unwrap(), [(Evidence::Refused, 5)]);
+    // It is refused again: that is news again.
+    refused(5 * SECOND);
+    assert_eq!(findings.lock().unwrap().len(), 2, "{findings:?}");
 }

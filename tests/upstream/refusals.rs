@@ -208,7 +208,7 @@ async fn an_outer_call_waits_for_the_breaker_of_an_inner_call() {
     // The upstream was not called, so its refusal is no failure of the outer upstream.
     assert_eq!((outer.snapshot().unwrap().calls, outer.snapshot().unwrap().failures), (1, 0));
     let seen = seen.into_inner().unwrap().concat();
-    assert!(seen.contains(", the classifier demands a wait of 60.0s: inner: "), "{seen}");
+    assert!(seen.contains(", retrying in 60.0s, as set for this error: inner: "), "{seen}");
     assert!(seen.ends_with(", try again in 60.0s"), "{seen}");
 }
 

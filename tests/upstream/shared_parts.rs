@@ -11,7 +11,7 @@ use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::{Resource, Shared};
-use resile::{Budget, Cooldown, Never, Quota, Upstream};
+use resile::{Budget, Cooldown, Never, Quota, Upstream, Verdict};
 use tokio_test::task::spawn;
 
 use super::script::poll;
@@ -252,10 +252,83 @@ fn the_line_of_a_hold_says_who_was_asked() {
     assert_eq!(
         words.collect::<Vec<_>>(),
         [
-            (true, "cooldown: all calls wait 2.0s, another process was asked to"),
-            (false, "cooldown: all calls wait 3.0s, the program asked for it"),
+            (
+                true,
+                "cooldown: all calls wait 2.0s, those with less time left end at once, \
+                    another process was asked to wait"
+            ),
+            (
+                false,
+                "cooldown: all calls wait 3.0s, those with less time left end at once, \
+                     the program asked for it"
+            ),
         ]
     );
+}
+
+/// The answers to requests that were on their way when the news of the hold came ask for the same hold, which
+/// then ends a little later. It has one line at most.
+#[test]
+fn a_refusal_within_a_joined_hold_is_of_another_process_unless_it_is_longer() {
+    let refused_after = |later: Duration, wait: Duration| {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&told);
+        let timer = ManualTimer::new();
+        let host = host(&timer).with_shared_observer(move |event: &Event<'_>| {
+            if matches!(event.kind, EventKind::Limiting { by: HeldBy::Cooldown, .. }) {
+                let line = event.to_string();
+                let why = line.split_once("at once, ").unwrap().1.to_owned();
+                seen.lock().unwrap().push((event.gauges.is_hold_joined, why));
+            }
+        });
+        timer.advance(20 * SECOND);
+        let admission = host.try_admit().unwrap();
+        let shared = host.share().unwrap();
+        let rest = Duration::from_millis(2_998);
+        shared.hold_as(Hold { remaining: rest, ..Hold::default() });
+        timer.advance(later);
+        admission.settle(&Verdict::throttled().after(wait));
+        told.lock().unwrap().clone()
+    };
+    let millis = Duration::from_millis;
+    let other = [(true, "another process was asked to wait".to_owned())];
+    let words = "the upstream throttled an attempt, another process was asked to wait before";
+    let both = [(true, words.to_owned())];
+    let own = [(false, "the upstream throttled an attempt".to_owned())];
+    assert_eq!(refused_after(millis(5), 3 * SECOND), both);
+    assert_eq!(refused_after(millis(900), 3 * SECOND), both, "a slow answer");
+    assert_eq!(refused_after(millis(5), SECOND), other, "it lengthens nothing");
+    assert_eq!(refused_after(millis(5), 5 * SECOND), own, "it is longer");
+    assert_eq!(refused_after(2 * SECOND, 3 * SECOND), own, "it is longer");
+    assert_eq!(refused_after(millis(3_100), SECOND / 2), own, "the other hold is over");
+}
+
+/// The store sends the hold back, and another process is refused at about the same time. Both end a little later.
+#[test]
+fn an_own_hold_stays_one_unless_that_of_another_process_is_longer() {
+    let joined_after = |later: Duration, rest: Duration| {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&told);
+        let timer = ManualTimer::new();
+        let host = host(&timer).with_shared_observer(move |event: &Event<'_>| {
+            seen.lock().unwrap().push(event.gauges.is_hold_joined);
+        });
+        timer.advance(20 * SECOND);
+        let shared = host.share().unwrap();
+        host.try_admit().unwrap().settle(&Verdict::throttled().after(3 * SECOND));
+        timer.advance(later);
+        for _ in 0..2 {
+            shared.hold_as(Hold { remaining: rest, ..Hold::default() });
+        }
+        told.lock().unwrap().clear();
+        assert!(poll(pin!(host.admit(Never))).is_pending());
+        told.lock().unwrap()[0]
+    };
+    let millis = Duration::from_millis;
+    assert!(!joined_after(millis(5), 3 * SECOND));
+    assert!(!joined_after(millis(5), millis(2_990)), "it lengthens nothing");
+    assert!(joined_after(millis(5), 5 * SECOND));
+    assert!(joined_after(millis(3_500), SECOND), "the own hold is over");
 }
 
 #[test]
@@ -308,6 +381,27 @@ impl std::task::Wake for Counted {
     fn wake(self: std::sync::Arc<Self>) {}
 }
 
+/// Nothing refills in the hold of a refusal for the caller's own limit. An overload empties no quota.
+#[test]
+fn a_refusal_tells_the_rest_of_its_hold() {
+    let timer = ManualTimer::new();
+    let host = host(&timer);
+    let shared = host.share().unwrap();
+    shared.extend(TOKENS, SECOND * 60);
+    shared.adjust(TOKENS, 10);
+    let cost = Cost::input(2).with_max_output(0);
+    let call = || host.at_cost(cost).try_admit().unwrap();
+    call().settle(&Verdict::overloaded().after(SECOND));
+    assert_eq!((shared.reported_level(TOKENS), shared.resumes_in(TOKENS)), (None, Duration::ZERO));
+    timer.advance(SECOND * 2);
+    call().settle(&Verdict::throttled().after(SECOND * 3));
+    timer.advance(SECOND);
+    assert_eq!((shared.reported_level(TOKENS), shared.resumes_in(TOKENS)), (Some(0), SECOND * 2));
+    assert_eq!((shared.reported_level(TOKENS), shared.balance(TOKENS)), (None, Some(0)));
+    timer.advance(SECOND * 3);
+    assert_eq!(shared.resumes_in(TOKENS), Duration::ZERO);
+}
+
 /// The limits of a resource that an upstream does not have do nothing.
 #[test]
 fn missing_parts_are_ignored() {
@@ -320,6 +414,7 @@ fn missing_parts_are_ignored() {
         shared.set_ceiling(resource, 5);
         assert_eq!((shared.balance(resource), shared.reported_level(resource)), (None, None));
         assert_eq!(shared.waiting(resource), resile::quota::Waiting::default());
+        assert_eq!(shared.resumes_in(resource), Duration::ZERO);
     }
     shared.hold_as(Hold { remaining: SECOND, ..Hold::default() });
     assert_eq!(shared.hold(), None);
@@ -352,7 +447,8 @@ fn the_release_of_a_joined_hold_hides_no_later_hold() {
     assert!(held > 0, "no call waits for its turn");
     assert_eq!(*lines.lock().unwrap(), [""; 0]);
     host.hold(10 * SECOND);
-    let line = "model: cooldown: all calls wait 10.0s, the program asked for it";
+    let line = "model: cooldown: all calls wait 10.0s, those with less time left end at once, \
+                the program asked for it";
     assert_eq!(*lines.lock().unwrap(), [line]);
 }
 
@@ -374,7 +470,8 @@ fn a_joined_hold_prolongs_the_strain_of_this_process() {
     host.share().unwrap().hold_as(hold(9 * SECOND)); // ends earlier
     timer.advance(Duration::from_millis(69_999));
     host.try_admit().unwrap().succeeded();
-    let begun = "model: cooldown: all calls wait 5.0s, the program asked for it";
+    let begun = "model: cooldown: all calls wait 5.0s, those with less time left end at once, \
+                 the program asked for it";
     assert_eq!(*lines.lock().unwrap(), [begun]);
     timer.advance(Duration::from_millis(1));
     host.try_admit().unwrap().succeeded();

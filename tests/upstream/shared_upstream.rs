@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::call::Admission;
+use resile::fleet::State;
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate, Usage};
 use resile::time::{ManualTimer, Timer};
 use resile::upstream::{AtCost, Resource, Shared};
@@ -38,6 +39,7 @@ enum Step {
     Settle(usize, u64),
     Learn(usize, u64),
     Throttled(usize),
+    Refused(usize),
     Told,
 }
 
@@ -56,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (at(), 0..20_u64).prop_map(|(at, used)| Step::Settle(at, used)),
         1 => (at(), 0..20_u64).prop_map(|(at, level)| Step::Learn(at, level)),
         1 => at().prop_map(Step::Throttled),
+        1 => at().prop_map(Step::Refused),
         1 => Just(Step::Told),
     ]
 }
@@ -217,6 +220,12 @@ fn apply<'a>(
                 model.lower_to(0);
             }
         }
+        (Step::Refused(at), _) => {
+            if let Some((admission, units)) = one(held, at) {
+                admission.settle(&Verdict::fatal().without_effect());
+                model.add(units.into());
+            }
+        }
         _ => {}
     }
     Ok(())
@@ -237,7 +246,8 @@ proptest! {
             if let (Some(shared), Mode::Leased { units, .. }) = (&shared, &model.mode) {
                 prop_assert_eq!(shared.balance(TOKENS).map(i128::from), Some(*units));
             }
-            prop_assert_eq!(host.fleet().is_some(), shared.is_some());
+            let is_shared = host.fleet().is_some_and(|status| status.state != State::Left);
+            prop_assert_eq!(is_shared, shared.is_some());
             prop_assert_eq!(timer.now(), model.now);
         }
     }

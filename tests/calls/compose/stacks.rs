@@ -289,7 +289,7 @@ async fn a_fallback_shares_one_deadline_among_retried_alternatives() {
     let answer = fallback(
         &["hangs", "fails", "works"],
         |alternative| async move {
-            let policy = policy().with_total_timeout(alternative.share().unwrap());
+            let policy = policy().with_total_timeout(alternative.share());
             let op = |attempt: Attempt| {
                 attempts_of.borrow_mut().push((
                     *alternative.value(),

@@ -15,6 +15,7 @@ use resile::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::counted::GIVEN;
 use super::{SECOND, failing};
 use crate::script::{Down, Script, Step, clock, drive};
 
@@ -257,7 +258,7 @@ fn a_throttled_error_is_made_again_like_a_transient_one() {
 }
 
 /// Makes a call whose attempts fail with these verdicts in turn. Returns its delays in milliseconds.
-fn delays(policy: RetryPolicy, classify: impl Fn(u32) -> Verdict) -> Vec<u128> {
+pub(super) fn delays(policy: RetryPolicy, classify: impl Fn(u32) -> Verdict) -> Vec<u128> {
     let (script, timer) = (Script::new(&[Step::Fail]), ManualTimer::new());
     let waits = Mutex::new(vec![]);
     let operation = |attempt: Attempt| {
@@ -284,11 +285,10 @@ fn a_delay_that_grows_after_some_errors_only_has_two_forms() {
     let busy = AtomicU32::new(0);
     let counted = |error| {
         if is_busy(error) {
-            Verdict::throttled().at_least(base * 2_u32.pow(busy.fetch_add(1, SeqCst) + 1))
+            Verdict::throttled().with_base(base * 2_u32.pow(busy.fetch_add(1, SeqCst) + 1))
         } else {
-            Verdict::transient().at_least(base)
+            Verdict::transient().with_base(base)
         }
     };
-    let exact = policy.with_backoff(Backoff::none().with_jitter(Jitter::None));
-    assert_eq!(delays(exact, counted), [100, 200, 100, 400, 100]);
+    assert_eq!(delays(policy.with_backoff(GIVEN), counted), [100, 200, 100, 400, 100]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::markdown::{Link, Links, anchors, folded};
-use super::{Repository, beside};
+use super::{Repository, beside, is_page_elsewhere};
 
 /// A page in the docs of a crate.
 pub(super) struct Shown<'r> {
@@ -108,6 +108,8 @@ impl Repository {
     /// Returns the reason why the path of an item leads nowhere, or elsewhere than `file`.
     fn path_fault(&self, shown: &Shown<'_>, path: &str, file: &str) -> Option<String> {
         let Shown { root: owner, .. } = shown;
+        // The docs of this crate do not have such a page, so the link leads to what they have on it.
+        let is_elsewhere = is_page_elsewhere(owner, file);
         let (path, anchor) = path.split_once('#').unwrap_or((path, ""));
         let mut steps = path.split("::").map(|step| step.trim_end_matches("()"));
         if steps.next() != Some("crate") {
@@ -119,13 +121,22 @@ impl Repository {
             return if file == home { None } else { other(&home) };
         };
         if first == "guide" {
-            let is_it = match steps.next() {
+            let chapter = steps.next();
+            let own = format!("{owner}docs/guide/{}.md", chapter.unwrap_or("guide"));
+            let file = if is_elsewhere { &own } else { file };
+            let is_it = match chapter {
                 Some(chapter) => self.shown(file).is_some_and(|shown| shown.is_chapter(chapter)),
-                None => file == format!("{owner}docs/guide/guide.md"),
+                None => *file == own,
             };
             return if is_it { None } else { other("another chapter") };
         }
         let lib = self.text(&format!("{owner}src/lib.rs"));
+        // A crate that this one re-exports has its page at its root.
+        let page = format!("crates/{}/README.md", first.replace('_', "-"));
+        if has_words(lib, "pub use ", first) && self.has_file(&page) {
+            let is_it = file == page && anchors(self.text(&page)).contains(anchor);
+            return if is_it { None } else { other(&page) };
+        }
         let is_public = has_words(lib, "pub mod ", first);
         let Some(room) = (if is_public { Some(first) } else { exporter(lib, first) }) else {
             return Some(format!("`{path}` is not public"));
@@ -136,7 +147,7 @@ impl Repository {
         let item = steps.last().unwrap_or(first);
         // A type's own methods may stand in another file.
         let has_method = file.starts_with(owner) && has_words(self.text(file), "pub fn ", item);
-        if !is_in(file) && !has_method {
+        if !is_in(file) && !has_method && !is_elsewhere {
             return other(&room);
         }
         let in_room = || self.files.iter().filter(|(file, _)| is_in(file)).map(|(_, text)| text);

@@ -82,6 +82,12 @@ fn links_of_every_form_are_accepted() {
     assert_eq!(sample("DESIGN.md", design).faults("DESIGN.md"), [""; 0]);
     let below = "[a](../README.md) ![b](fleet.svg) [c](./guide/load.md)";
     assert_eq!(sample("docs/agent.md", below).faults("docs/agent.md"), [""; 0]);
+    // The docs of a crate do not have a page of another one. They have a label for what they say of it.
+    let labels =
+        "[Front] [Guide]\n\n[Front]: crates/member/README.md\n[Guide]: crates/member/README.md";
+    assert_eq!(sample("README.md", labels).faults("README.md"), [""; 0]);
+    let up = "crates/member/CHANGELOG.md";
+    assert_eq!(sample(up, "[a](../../README.md)").faults(up), [""; 0]);
     let beside = "[a](README.md)";
     let member = "crates/member/CHANGELOG.md";
     assert_eq!(sample(member, beside).faults(member), [""; 0]);
@@ -101,7 +107,8 @@ fn a_broken_link_is_named_by_page_line_and_link() {
         "[a](src/lib.rs#none)",
         "[a](lab/rivals/Cargo.toml)",
         "[a](lab)",
-        "[a](crates/member/README.md)",
+        "[a](crates/member/src/lib.rs)",
+        "[a](crates/member/README.md#none)",
         "[a][b]",
         "[a][]",
         "## [Unreleased]",
@@ -129,7 +136,7 @@ fn a_link_that_is_dead_in_one_of_its_places_is_found() {
         (load, &*format!("[a](crate::Budget)\n{LOAD}"), "no such file"),
         (load, &*format!("[a](#storm)\n{LOAD}"), "no heading"),
         ("DESIGN.md", "[a](#storm)", "no heading"),
-        ("crates/member/CHANGELOG.md", "[a](../../README.md)", "not in the package"),
+        ("crates/member/CHANGELOG.md", "[a](../../src/lib.rs)", "not in the package"),
         ("crates/member/CHANGELOG.md", "[a](fuzz/seed)", "not in the package"),
         ("README.md", "[Front]", "the label is not defined"),
         ("README.md", "[Front] [b]\n\n[Front]: docs/guide/load.md\n[b]: DESIGN.md", "for rustdoc"),
@@ -142,6 +149,9 @@ fn a_link_that_is_dead_in_one_of_its_places_is_found() {
             "is in src/budget, and not in src/lib.rs",
         ),
         (load, &*LOAD.replace("[`load`]: load.md", ""), "the label is not defined"),
+        ("README.md", "[a](crates/member/README.md)", "is dead in rustdoc"),
+        ("README.md", "[m]\n\n[m]: crates/member/README.md", "for rustdoc"),
+        ("README.md", "[Front]\n\n[Front]: crates/member/README.md#none", "has no heading"),
         ("src/guide.rs", &*GUIDE.replace("crate::Budget", "crate::Nothing"), "for rustdoc"),
         ("src/guide.rs", &*GUIDE.replace("\\\"storm", "\\\"other"), "the docs have no `#storm`"),
         ("src/budget.rs", "pub struct Other;", "src/budget has no `Budget`"),

@@ -1,12 +1,15 @@
 //! The advice of other processes: suspicion halves the thresholds of a breaker, and a pause delays
 //! its probes.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use proptest::prelude::*;
 use resile::breaker::{Advice, State};
+use resile::observe::Event;
 use resile::time::ManualTimer;
-use resile::{Backoff, Breaker, Jitter, Never, RetryPolicy, StopReason, Upstream, retry};
+use resile::{Backoff, Breaker, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, retry};
 
 use super::advice_model::{Outcome, outcome, settle};
 use crate::guard::{Guard, guard};
@@ -253,6 +256,46 @@ fn advice_without_a_breaker_does_nothing() {
     upstream.advise(suspicion().without_probe_for(SECOND));
     assert!(upstream.snapshot().is_none());
     upstream.try_admit().unwrap().succeeded();
+}
+
+/// The error and the lines say why they have no time.
+#[test]
+fn a_refusal_while_another_process_probes_says_so() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let timer = ManualTimer::new();
+    let open = opening_for(SECOND);
+    let breaker = Breaker::new().with_consecutive(1).with_open_time(open);
+    let store = Upstream::new("store")
+        .with_breaker(breaker)
+        .with_timer(timer.clone())
+        .with_shared_observer(move |event: &Event<'_>| {
+            seen.lock().unwrap().push(event.to_string());
+        });
+    let refused = || {
+        let call = retry(|_| async { Ok::<_, &str>(()) }, RetryPolicy::new(), Never).on(&store);
+        let refused = call.now_or_never().unwrap().unwrap_err();
+        (refused.to_string(), lines.lock().unwrap().pop().unwrap())
+    };
+    let end = |words: &str| {
+        let ends = ["0", "0 of 3"];
+        let [error, line] =
+            ends.map(|ends| format!("store: gave up after {ends} attempts, {words}"));
+        (error, line)
+    };
+    store.try_admit().unwrap().settle(&Verdict::transient());
+    store.advise(pause(SECOND * 3).with_prober(true));
+    assert_eq!(refused(), end("the circuit breaker is open, try again in 1.0s"));
+    timer.advance(SECOND);
+    let probed = "the circuit breaker is open while another process has the turn to probe";
+    assert_eq!(refused(), end(probed));
+    store.advise(pause(SECOND * 3));
+    assert_eq!(refused(), end("the circuit breaker is open, try again in 3.0s"));
+    let isolation = store.isolate();
+    store.advise(pause(SECOND * 3).with_prober(true));
+    assert_eq!(refused(), end("the circuit breaker is open"));
+    drop(isolation);
+    store.try_admit().unwrap().succeeded();
 }
 
 /// The lease of a process that probes is no open time: its probe decides, and nobody knows when.

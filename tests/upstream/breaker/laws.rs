@@ -524,7 +524,7 @@ fn transitions_are_reported_in_order_and_outside_the_lock() {
     assert_eq!(
         heard,
         [
-            "breaker opened for 1.0s, all attempts are refused: too many failures in a row",
+            "breaker opened for 1.0s, all attempts are refused: too many failures in a row (1)",
             "breaker half-open, probing",
             "breaker closed: 0 attempts refused within 1.0s",
             "breaker isolated",

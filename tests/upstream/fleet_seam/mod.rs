@@ -134,7 +134,8 @@ async fn the_units_of_a_dead_member_come_back() {
     crew.callers.remove(0).iter().for_each(JoinHandle::abort);
     crew.tasks.remove(0).abort();
     sleep(TTL).await;
-    assert!(crew.upstreams[0].fleet().is_none(), "it is one process again");
+    let status = crew.upstreams[0].fleet().unwrap();
+    assert_eq!(status.state, State::Left, "it is one process again");
     let count = crew.count_for(10 * SECOND).await;
     let all = 10 * i64::from(LIMIT);
     assert!((all - 3..=all + 3).contains(&count), "{count}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::quota::{Charge, Cost, Dimension, Learning, Limit, Limits, Rate, Usage};
-use resile::{Quota, Verdict};
+use resile::{Health, Quota, Verdict};
 
 use super::model::{Answer, Held, Model, is_same};
 use super::{FREE_READS, NOT_REFUNDED, RESERVED};
@@ -41,7 +41,8 @@ fn usage() -> impl Strategy<Value = Usage> {
 
 fn step() -> impl Strategy<Value = Step> {
     let nanos = prop_oneof![0..2_000_u64, 0..100_000_000_000_u64, Just(u64::MAX / 4)];
-    let verdicts = vec![Verdict::throttled(), Verdict::overloaded(), Verdict::transient()];
+    let refused = Verdict::fatal().without_effect();
+    let verdicts = vec![Verdict::throttled(), Verdict::overloaded(), Verdict::transient(), refused];
     let cost = || proptest::option::weighted(0.8, amount());
     let at = || 0..8_usize;
     prop_oneof![
@@ -184,10 +185,10 @@ impl Pair<'_> {
                 if let Some((reservation, mut held)) = pick(&mut self.open, at) {
                     reservation.failed(&verdict, now);
                     Model::sent(&mut held);
-                    if verdict == Verdict::transient() {
-                        model.drop(held);
-                    } else {
+                    if verdict.health() == Health::Throttling || verdict.is_without_effect() {
                         model.refused(held, verdict.is_own_limit());
+                    } else {
+                        model.drop(held);
                     }
                 }
             }

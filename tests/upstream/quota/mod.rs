@@ -4,6 +4,7 @@ mod calls;
 mod config;
 mod estimate;
 mod extremes;
+mod forecast;
 mod headers;
 mod laws;
 mod learning;

@@ -8,8 +8,10 @@ use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Charge, Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::time::ManualTimer;
+use resile::upstream::AtCost;
 use resile::{
-    Attempt, Backoff, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry,
+    Attempt, Backoff, GaveUp, Health, Never, Quota, ResilienceExt, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 
 use super::{FREE_READS, NOT_REFUNDED, RESERVED};
@@ -26,6 +28,23 @@ const fn quota() -> Quota {
 
 fn levels(quota: &ByHand) -> [i64; 3] {
     TOKENS.map(|dimension| quota.level_at(dimension, NOW).unwrap())
+}
+
+/// Ends an attempt with this verdict, whose answer has reported this usage and these limits.
+fn settle(
+    target: &AtCost<'_, &Upstream<ManualTimer>>,
+    usage: Option<Usage>,
+    limits: Option<Limits>,
+    verdict: Verdict,
+) {
+    let mut admission = target.try_admit().unwrap();
+    if let Some(usage) = usage {
+        admission.record(usage);
+    }
+    if let Some(limits) = limits {
+        admission.learn(limits);
+    }
+    admission.settle(&verdict);
 }
 
 #[test]
@@ -126,19 +145,78 @@ fn a_failure_before_the_request_gives_the_reservation_back() {
         let quota = quota().with_charge(charge).with_requests(RATE).with_concurrency(1);
         let upstream = Upstream::new("refused").with_quota(quota).with_timer(timer);
         let target = upstream.at_cost(Cost::input(100).with_max_output(200));
-        let mut admission = target.try_admit().unwrap();
-        if let Some(usage) = usage {
-            admission.record(usage);
-        }
-        if let Some(limits) = limits {
-            admission.learn(limits);
-        }
-        admission.settle(&verdict);
+        settle(&target, usage, limits, verdict);
         let levels = [Dimension::Requests, Dimension::Input].map(|of| upstream.quota_level(of));
         assert_eq!(levels, [Some(requests), Some(input)], "{verdict:?}, {usage:?}, {limits:?}");
         let quota = upstream.quota().unwrap();
         assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
     }
+}
+
+/// A request without effect was refused before any work, so it counts and its tokens do not. What the
+/// answer says about tokens stays.
+#[test]
+fn a_request_without_effect_gives_its_tokens_back() {
+    let limits = Limits::new().with(Dimension::Input, Limit::of_remaining(900));
+    let refused = Verdict::fatal().with_health(Health::Healthy).without_effect();
+    for charge in [Charge::ACTUAL, FREE_READS, RESERVED, NOT_REFUNDED] {
+        for (verdict, usage, limits, tokens) in [
+            (refused, None, None, [1_000, 1_000, 1_000]),
+            (Verdict::transient().without_effect(), None, None, [1_000, 1_000, 1_000]),
+            (Verdict::overloaded(), None, None, [1_000, 1_000, 1_000]),
+            (refused, None, Some(limits), [900, 1_000, 1_000]),
+            // An earlier request of the attempt may have been charged.
+            (refused.not_sent(), Some(Usage::new()), Some(limits), [900, 800, 700]),
+            // Nobody knows what a 500 has cost.
+            (Verdict::transient(), None, None, [900, 800, 700]),
+            (Verdict::fatal(), None, None, [900, 800, 700]),
+        ] {
+            let quota = quota().with_charge(charge).with_requests(RATE).with_concurrency(1);
+            let upstream = Upstream::new("refused").with_quota(quota);
+            let upstream = upstream.with_timer(ManualTimer::new());
+            let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+            settle(&target, usage, limits, verdict);
+            let levels = TOKENS.map(|dimension| upstream.quota_level(dimension).unwrap());
+            assert_eq!(levels, tokens, "{charge:?}, {verdict:?}, {limits:?}");
+            assert_eq!(upstream.quota_level(Dimension::Requests), Some(999));
+            let quota = upstream.quota().unwrap();
+            assert_eq!((quota.reserved(), quota.in_flight()), (0, Some(0)));
+        }
+    }
+}
+
+/// A refusal costs nothing but its request, so the thousandth one does not wait either.
+#[tokio::test(start_paused = true)]
+async fn refusals_without_end_leave_the_quota_as_it_is() {
+    let refused = Verdict::fatal().with_health(Health::Healthy).without_effect();
+    let policy = RetryPolicy::new().with_classifier(move |_: &Failed| Some(refused));
+    let upstream = Upstream::new("empty").with_quota(quota().with_charge(NOT_REFUNDED));
+    let began = tokio::time::Instant::now();
+    for _ in 0..1_000 {
+        let send = |_| ready(Err::<(), _>(Failed(refused)));
+        let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+        let gave_up = retry(send, policy, Never).on(target).await.unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1));
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(TOKENS.map(|dimension| upstream.quota_level(dimension)), [Some(1_000); 3]);
+}
+
+/// The request of the attempt had a good answer, and only then the attempt failed. So the provider has
+/// charged the request, whatever the verdict on the attempt says.
+#[tokio::test(start_paused = true)]
+async fn an_answer_within_an_attempt_keeps_its_tokens() {
+    let refused = Verdict::fatal().without_effect();
+    let upstream = Upstream::new("outer").with_quota(quota());
+    let target = upstream.at_cost(Cost::input(100).with_max_output(200));
+    let send = async || {
+        let inner = retry(|_| ready(Ok::<_, Failed>(())), RetryPolicy::none(), Never);
+        inner.on(target).await.unwrap();
+        Err::<(), _>(Failed(refused))
+    };
+    let policy = RetryPolicy::none().with_classifier(|failed: &Failed| Some(failed.0));
+    retry(|_| send(), policy, Never).on(target).await.unwrap_err();
+    assert_eq!(TOKENS.map(|dimension| upstream.quota_level(dimension).unwrap()), [900, 800, 700]);
 }
 
 /// The estimates are far above the bursts, and the caller knows neither number.
@@ -210,7 +288,12 @@ proptest! {
         reported in 0..3_usize,
         told in 0..1_200_u64,
         (input, most) in (0..250_u64, 0..250_u64),
-        (knows_input, is_own_limit) in (any::<bool>(), any::<bool>()),
+        knows_input in any::<bool>(),
+        verdict in prop::sample::select(vec![
+            Verdict::throttled(),
+            Verdict::overloaded(),
+            Verdict::fatal().without_effect(),
+        ]),
     ) {
         let quota = ByHand::new(quota().with_charge(charge).with_requests(RATE));
         let mut first = quota.try_reserve(Cost::input(input).with_max_output(most), NOW).unwrap();
@@ -220,7 +303,6 @@ proptest! {
         let mut refused = quota.try_reserve(cost.with_max_output(most), NOW).unwrap();
         let limits = Limits::new().with(TOKENS[reported], Limit::of_remaining(told));
         refused.learn(&limits, NOW);
-        let verdict = if is_own_limit { Verdict::throttled() } else { Verdict::overloaded() };
         refused.failed(&verdict, NOW);
         let told = i64::try_from(told).unwrap();
         let has_output = TOKENS[reported] != Dimension::Input;
@@ -240,18 +322,25 @@ proptest! {
     }
 }
 
-/// A dimension that no answer reports gets the tokens of a refused attempt back.
+/// A dimension that no answer reports gets the tokens of a refused attempt back. The requests may be a
+/// limit that only the provider has.
 #[test]
 fn a_report_of_requests_keeps_no_tokens() {
     for charge in [Charge::ACTUAL, RESERVED, NOT_REFUNDED] {
-        let quota = ByHand::new(quota().with_charge(charge).with_requests(RATE));
-        let cost = Cost::input(100).with_max_output(200);
-        let mut refused = quota.try_reserve(cost, NOW).unwrap();
-        let limits = Limits::new().with(Dimension::Requests, Limit::of_remaining(0));
-        refused.learn(&limits, NOW);
-        refused.failed(&Verdict::throttled(), NOW);
-        assert_eq!(levels(&quota), [1_000; 3], "{charge:?}");
-        assert_eq!(quota.level_at(Dimension::Requests, NOW), Some(0));
+        for (is_limited, left, tokens) in
+            [(true, 0, 1_000), (true, 9, 1_000), (false, 0, 1_000), (false, 9, -63)]
+        {
+            let plain = quota().with_charge(charge);
+            let quota = ByHand::new(if is_limited { plain.with_requests(RATE) } else { plain });
+            let cost = Cost::input(100).with_max_output(200);
+            let mut refused = quota.try_reserve(cost, NOW).unwrap();
+            let limits = Limits::new().with(Dimension::Requests, Limit::of_remaining(left));
+            refused.learn(&limits, NOW);
+            refused.failed(&Verdict::throttled(), NOW);
+            assert_eq!(levels(&quota), [tokens; 3], "{charge:?} {is_limited} {left}");
+            let requests = is_limited.then_some(i64::try_from(left).unwrap());
+            assert_eq!(quota.level_at(Dimension::Requests, NOW), requests);
+        }
     }
 }
 

@@ -1,0 +1,180 @@
+//! The words for the start and the end of a strain on a part of an upstream, and of a surge of failures.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::event::{Event, EventKind};
+use super::held_by::HeldBy;
+use crate::quota::Shadow;
+use crate::time::Rounded;
+
+impl Event<'_> {
+    /// Writes that a part begins to limit calls, with its numbers and what it means for calls.
+    pub(super) fn write_limiting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventKind::Limiting { by, limit, hold, full } = self.kind else {
+            return Ok(());
+        };
+        if let Some(queue) = full {
+            return write!(f, "{}: its queue of {queue} is full, calls are refused", by.as_str());
+        }
+        let gauges = &self.gauges;
+        match by {
+            HeldBy::Budget if limit == Some(0) => {
+                f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
+            }
+            HeldBy::Budget if gauges.lacks_lease() => {
+                let capacity = limit.unwrap_or(0);
+                f.write_str("retry budget: this process holds too few tokens of the fleet's ")?;
+                write!(f, "budget (capacity {capacity}), ")?;
+                f.write_str("retries and hedges are not made until it gets more")
+            }
+            HeldBy::Budget => {
+                let (left, capacity) = (gauges.tokens.unwrap_or(0), limit.unwrap_or(0));
+                write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
+                f.write_str("retries and hedges are not made until tokens come back")
+            }
+            HeldBy::Bulkhead => {
+                let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));
+                write!(f, "bulkhead full: {in_flight} in flight, {queued} queued, ")?;
+                f.write_str("further calls wait or are refused")
+            }
+            HeldBy::Quota => {
+                if gauges.quota.is_some_and(|levels| levels.shadow.is_some()) {
+                    return f.write_str("quota in shadow mode used up: further calls would wait");
+                }
+                f.write_str(if gauges.is_quota_emptied {
+                    "quota emptied by a rate limit of the upstream: "
+                } else {
+                    "quota used up: "
+                })?;
+                let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
+                let queued = gauges.quota.map_or(0, |levels| levels.waiting);
+                match hold {
+                    // Its call has less time left.
+                    Some(hold) if queued == 0 => {
+                        let hold = Rounded(hold);
+                        write!(f, "this attempt is refused, because it would wait {hold}, ")?;
+                    }
+                    Some(hold) => write!(f, "it holds this attempt for {}, ", Rounded(hold))?,
+                    None => {}
+                }
+                gauges.write_shared_limit(f)?;
+                write!(f, "{queued} queued, further calls wait or are refused")
+            }
+            HeldBy::Cooldown => {
+                f.write_str("cooldown: all calls wait")?;
+                hold.map_or(Ok(()), |hold| write!(f, " {}", Rounded(hold)))?;
+                f.write_str(", those with less time left end at once")?;
+                f.write_str(if gauges.is_throttled_too() {
+                    ", the upstream throttled an attempt, another process was asked to wait before"
+                } else if gauges.is_joined() {
+                    ", another process was asked to wait"
+                } else if gauges.is_hold_by_hand {
+                    ", the program asked for it"
+                } else {
+                    ", the upstream throttled an attempt"
+                })
+            }
+            HeldBy::Throttle => {
+                write!(
+                    f,
+                    "throttle: {} % of the attempts are refused, ",
+                    gauges.throttled.unwrap_or(0)
+                )?;
+                f.write_str("the upstream refuses more than half")
+            }
+            HeldBy::Breaker => f.write_str("the circuit breaker is open"),
+        }
+    }
+
+    /// Writes that a part has room again, with the numbers of holds, of waits and of refusals, the time from the first of
+    /// them to the end of the last and the time since then.
+    ///
+    /// The lease of a process that asks nobody says nothing of the quota, and who leaves has not seen the end.
+    pub(super) fn write_relieved(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventKind::Relieved { by, lasted, ago, times, refused, holds, leaves } = self.kind
+        else {
+            return Ok(());
+        };
+        let end = if leaves { ", and the process leaves" } else { "" };
+        if let Some(shadow) = self.shadow_of(by) {
+            return write!(f, "quota in shadow mode has units again: {shadow}{end}");
+        }
+        f.write_str(match by {
+            HeldBy::Budget if leaves => "retry budget was spent: ",
+            HeldBy::Budget => "retry budget pays again: ",
+            HeldBy::Bulkhead if leaves => "bulkhead was full: ",
+            HeldBy::Bulkhead => "bulkhead has room again: ",
+            HeldBy::Quota => "quota was used up: ",
+            HeldBy::Cooldown if leaves => "cooldown held calls: ",
+            HeldBy::Cooldown => "cooldown over: ",
+            HeldBy::Throttle if leaves => "throttle refused attempts: ",
+            HeldBy::Throttle => "throttle admits all again: ",
+            HeldBy::Breaker => "breaker admits again: ",
+        })?;
+        let plural = |count| if count == 1 { "" } else { "s" };
+        match by {
+            HeldBy::Budget if times == 1 => write!(f, "1 retry not made")?,
+            HeldBy::Budget => write!(f, "{times} retries not made")?,
+            HeldBy::Throttle | HeldBy::Breaker => write!(f, "{times} refusal{}", plural(times))?,
+            HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Cooldown => {
+                if holds > 1 {
+                    write!(f, "{holds} holds, ")?;
+                }
+                let waits = times.saturating_sub(refused);
+                if waits > 0 || refused == 0 {
+                    write!(f, "{waits} wait{}", plural(waits))?;
+                }
+                if refused > 0 {
+                    let end = if by == HeldBy::Cooldown { "ended at once" } else { "refused" };
+                    write!(f, "{}{refused} {end}", if waits > 0 { ", " } else { "" })?;
+                }
+            }
+        }
+        // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
+        // the reader would look for the strain in the seconds before the line.
+        let is_short = |time| time < Duration::from_millis(1);
+        let is_short = (is_short(lasted), is_short(ago));
+        let (lasted, ago) = (Rounded(lasted), Rounded(ago));
+        match is_short {
+            (true, true) => f.write_str(" within 1ms")?,
+            (true, false) => write!(f, ", {ago} ago")?,
+            (false, true) => write!(f, " within {lasted}")?,
+            (false, false) => write!(f, " within {lasted}, until {ago} ago")?,
+        }
+        f.write_str(end)
+    }
+
+    /// Writes that many attempts fail or collide, or that none has failed for a while.
+    pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let announced = "attempts announced a retry within";
+        match self.kind {
+            EventKind::Surge { failures, lasted, begins, failure } => {
+                let lasted = Rounded(lasted);
+                let (of, then) = if failure.is_of_healthy() {
+                    ("retries on a healthy upstream", ", their lines are at DEBUG")
+                } else {
+                    ("failures", ", the lines of further ones are at DEBUG")
+                };
+                let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
+                write!(
+                    f,
+                    "surge of {of}{goes_on}: {failures} {announced} {lasted}{then}: {failure}"
+                )
+            }
+            EventKind::SurgeOver { failures, lasted, ago } => {
+                let (lasted, ago) = (Rounded(lasted), Rounded(ago));
+                write!(
+                    f,
+                    "surge of failures over: {failures} {announced} {lasted}, until {ago} ago"
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what a quota in shadow mode would have done, for an event of the quota.
+    fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
+        self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
+    }
+}

@@ -1,0 +1,92 @@
+use crate::verdict::Verdict;
+
+/// The effect of a call on its upstream, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// True if any attempt may have had an effect.
+    pub(crate) may_have: bool,
+    pub(crate) request: Request,
+}
+
+/// The kind of a request, as the classifier states it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Nobody has stated it.
+    #[default]
+    Unknown,
+    /// It may be executed twice and has no key, such as a read, so nobody asks for its effect.
+    Idempotent,
+    /// It may be executed twice because of its [key](Verdict::keyed).
+    Keyed,
+    /// It must not be executed twice.
+    NotIdempotent,
+}
+
+/// The knowledge about the request of the attempt that is being dropped. A later one of these states replaces an
+/// earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sending {
+    /// No call asks.
+    Unasked,
+    #[default]
+    Unknown,
+    /// The part before it has ended, so it was sent.
+    Begun,
+    NotSent,
+    /// An attempt of an inner call may have sent it.
+    Sent,
+}
+
+impl Request {
+    /// Returns the kind by the verdict on a cut attempt, which is about the request alone. That on the `last`
+    /// failure counts if the other one does not state it: any request may be repeated after some failures.
+    pub(crate) fn of(on_cut: Verdict, last: Option<Verdict>) -> Self {
+        let is_in_last = |states: fn(&Verdict) -> bool| last.as_ref().is_some_and(states);
+        if on_cut.is_keyed() || is_in_last(Verdict::is_keyed) {
+            Self::Keyed
+        } else if on_cut.is_idempotent() {
+            Self::Idempotent
+        } else if on_cut.is_stated() && !on_cut.is_again() {
+            Self::NotIdempotent
+        } else if is_in_last(Verdict::is_idempotent) {
+            Self::Idempotent
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+impl Effect {
+    /// Returns the words for the end of a call that has made an attempt and is not in doubt. That of a read says
+    /// nothing of its effect, and the last error says what it was if the request must not be executed twice.
+    pub(crate) const fn at_end(self) -> &'static str {
+        match (self.request, self.may_have) {
+            (Request::Keyed | Request::NotIdempotent, false) => NONE,
+            (Request::Keyed, true) => MAY_BE_SENT_AGAIN,
+            _ => "",
+        }
+    }
+
+    /// Returns the words for an attempt that was cut or dropped. One that was not sent ended without effect, unless
+    /// the end of the call has said it.
+    pub(crate) const fn of_attempt(self, sending: Sending) -> &'static str {
+        match (sending, self.request, self.may_have) {
+            (Sending::Begun, ..) => SENT,
+            (Sending::NotSent, Request::Unknown, false) => NONE,
+            (Sending::NotSent, Request::Unknown | Request::NotIdempotent, true) => NONE_AT_LAST,
+            _ => "",
+        }
+    }
+}
+
+/// The words for an attempt that had sent nothing, or nothing that the upstream keeps.
+const NONE: &str = ", without effect";
+
+/// The words for such an attempt after one that may have had an effect.
+const NONE_AT_LAST: &str = ", without effect, but an earlier attempt may have had one";
+
+/// The words for an attempt whose part before sending had ended.
+const SENT: &str = ", its request was sent";
+
+const MAY_BE_SENT_AGAIN: &str =
+    ", the request may have been executed and may be sent again with its key";
