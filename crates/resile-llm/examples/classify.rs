@@ -48,6 +48,9 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["--explain", rest @ ..] => match status_and_body(rest) {
+            Ok((None, body)) if body.trim().is_empty() => {
+                return misused("there is no status, and the body is empty");
+            }
             Ok((status, body)) => explain(status, &body),
             Err(complaint) => return misused(&complaint),
         },

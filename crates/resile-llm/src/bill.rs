@@ -16,11 +16,14 @@ use crate::usage::usage;
 ///
 /// | the attempt | how it is counted |
 /// |---|---|
-/// | a stream of `events` (feature `stream`) | `events(answer).billed(&bill)`, as each event comes |
-/// | a whole answer | `bill.note(read_answer(answer).await)?` |
+/// | a stream (feature `stream`) | `bill.events(request.send()).await?`, as each event comes |
+/// | a whole answer | `bill.note(async { read_answer(request.send().await?).await }).await?` |
 ///
-/// The sum is the least that a question cost: a provider may charge an attempt that broke off or was cut
-/// before it reported a usage. [`unreported`](Self::unreported) counts such attempts. A refusal has no
+/// Parse the body of a whole answer after `note`, which reads the usage from its bytes.
+///
+/// Give both the request too, so that the bill sees an attempt that is cut or dropped before its answer
+/// came. The sum is the least that a question cost: a provider may charge an attempt that broke off or was
+/// cut before it reported a usage. [`unreported`](Self::unreported) counts such attempts. A refusal has no
 /// usage and costs nothing.
 ///
 /// # Examples
@@ -36,7 +39,7 @@ use crate::usage::usage;
 /// #     Ok(r#"{"usage":{"prompt_tokens":700,"completion_tokens":90}}"#)
 /// # }
 /// let bill = Bill::new();
-/// let ask = async |attempt| bill.note(read(attempt).await);
+/// let ask = |attempt| bill.note(read(attempt));
 /// retry(ask, resile_llm::interactive(), Never).await.unwrap();
 /// assert_eq!(bill.to_string(), "790 tokens: 700 input, 90 output");
 /// # }
@@ -63,18 +66,51 @@ impl Bill {
         Self::default()
     }
 
-    /// Counts a whole answer, or the usage of its failure, and returns it. Call this once for each attempt.
+    /// Makes an attempt that returns the body of a whole answer, and counts the usage of the body or of the
+    /// failure. `answer` is the attempt from its request to its body as bytes or text, so parse the body
+    /// after this: `let body = bill.note(read).await?`. Call this once for each attempt.
     ///
     /// # Errors
     ///
     /// Returns the failure of `answer`.
-    pub fn note<B: AsRef<[u8]>>(&self, answer: Result<B, Failure>) -> Result<B, Failure> {
-        let (used, may_cost) = match &answer {
-            Ok(body) => (usage(body.as_ref()).unwrap_or_default(), true),
-            Err(failure) => (failure.usage(), may_cost(failure)),
-        };
-        self.lock().end(used, may_cost);
-        answer
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `answer`. If it was polled before, it counts as
+    /// [unreported](Self::unreported), so a timeout of the attempt and the loss of a hedge are on the bill.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use std::time::Duration;
+    ///
+    /// use resile::{Never, retry};
+    /// use resile_llm::Bill;
+    ///
+    /// # async fn hang() -> Result<String, resile_llm::Failure> { std::future::pending().await }
+    /// let bill = Bill::new();
+    /// let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(9));
+    /// retry(|_| bill.note(hang()), policy, Never).await.unwrap_err();
+    /// assert_eq!(bill.to_string(), "4 attempts without a usage");
+    /// # }
+    /// ```
+    pub fn note<F, B>(&self, answer: F) -> impl Future<Output = Result<B, Failure>> + use<F, B>
+    where
+        F: Future<Output = Result<B, Failure>>,
+        B: AsRef<[u8]>, // the bytes of the body: parse them after `note`
+    {
+        let bill = self.clone();
+        async move {
+            let sent = Sent::on(&bill);
+            let answer = answer.await;
+            match &answer {
+                Ok(body) => sent.end(usage(body.as_ref()).unwrap_or_default(), true),
+                Err(failure) => sent.fail(failure),
+            }
+            answer
+        }
     }
 
     /// Returns the usage of all attempts so far. Each number saturates at 4,294,967,295.
@@ -89,26 +125,32 @@ impl Bill {
     /// |---|---|
     /// | a good answer, a stream that ended well, broke off or was dropped | yes |
     /// | an answer that the program cannot use, such as a filtered one | yes |
-    /// | a failed connection or a timeout, given to [`note`](Self::note) | yes, unless the request surely never left |
-    /// | a refusal: 4xx, 5xx, or an error in place of the first word | no |
-    /// | an attempt that was cut before `note` or before its stream began | no: the bill does not know it |
+    /// | a prompt that the content filter refused, also with 400 | yes, because Azure charges it |
+    /// | cut or dropped before its answer came, in [`note`](Self::note) or `events` | yes, because its request may have left |
+    /// | a failed connection or a timeout, there | yes, unless the request surely never left |
+    /// | a refusal: 4xx, 5xx, or an error as an event before the first word or thought | no |
+    /// | held by a part of the upstream and never begun, or made and never polled | no: nothing was sent |
     ///
     /// A stream of OpenAI counts too if its request did not ask for the usage.
     ///
     /// # Examples
     ///
     /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
     /// use resile_llm::{Bill, Failure};
     ///
     /// let bill = Bill::new();
     /// let body = r#"{"usage":{"prompt_tokens":12,"completion_tokens":3}}"#;
-    /// bill.note(Ok(body)).unwrap();
-    /// let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-    /// bill.note(Err::<&str, _>(Failure::from(reset))).unwrap_err();
-    /// bill.note(Err::<&str, _>(Failure::from_text(429, ""))).unwrap_err();
+    /// bill.note(async { Ok(body) }).await.unwrap();
+    /// let reset = Failure::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+    /// for failure in [reset, Failure::from_text(429, "")] {
+    ///     bill.note(async { Err::<&str, _>(failure) }).await.unwrap_err();
+    /// }
     /// assert_eq!(bill.unreported(), 1);
     /// let words = "15 tokens: 12 input, 3 output, and 1 attempt without a usage";
     /// assert_eq!(bill.to_string(), words);
+    /// # }
     /// ```
     #[must_use]
     pub fn unreported(&self) -> u32 {
@@ -141,9 +183,10 @@ impl Sum {
 }
 
 /// Returns whether the provider may have charged an attempt that failed. It does not charge what it
-/// refuses.
+/// refuses, unless its content filter has read the prompt.
 fn may_cost(failure: &Failure) -> bool {
-    let is_refusal = failure.status().is_some_and(|status| status >= 400);
+    let is_bad = failure.status().is_some_and(|status| status >= 400);
+    let is_refusal = is_bad && !is_filtered(failure);
     let is_answer = matches!(
         failure.kind(),
         Kind::Timeout
@@ -157,12 +200,19 @@ fn may_cost(failure: &Failure) -> bool {
     failure.phase().is_committed() || is_answer && !is_refusal && !failure.is_not_sent()
 }
 
-/// Writes the [total](Self::total), and how many attempts are [not in it](Self::unreported).
+/// Returns whether the content filter stopped the attempt, whatever its status is.
+fn is_filtered(failure: &Failure) -> bool {
+    failure.kind() == Kind::ContentFilter
+}
+
+/// Writes the [total](Self::total), and how many attempts are [not in it](Self::unreported). It is `0 tokens` if
+/// nothing was sent or all was refused, and `no usage` while the first stream has reported none.
 impl fmt::Display for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (total, unreported) = self.sums();
         if unreported == 0 {
-            return total.fmt(f);
+            let is_nothing = total.is_empty() && self.lock().open.is_empty();
+            return if is_nothing { f.write_str("0 tokens") } else { total.fmt(f) };
         }
         if !total.is_empty() {
             write!(f, "{total}, and ")?;
@@ -176,6 +226,41 @@ impl fmt::Debug for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (total, unreported) = self.sums();
         f.debug_struct("Bill").field("total", &total).field("unreported", &unreported).finish()
+    }
+}
+
+/// A request that may have left, while its answer is awaited. Dropped then, it counts without a usage.
+pub(crate) struct Sent(Option<Bill>);
+
+impl Sent {
+    pub(crate) fn on(bill: &Bill) -> Self {
+        Self(Some(bill.clone()))
+    }
+
+    /// Counts the attempt by its answer.
+    fn end(mut self, used: Usage, may_cost: bool) {
+        if let Some(bill) = self.0.take() {
+            bill.lock().end(used, may_cost);
+        }
+    }
+
+    /// Counts the attempt by its failure.
+    pub(crate) fn fail(self, failure: &Failure) {
+        self.end(failure.usage(), may_cost(failure));
+    }
+
+    /// Leaves the attempt to the entry of its stream.
+    #[cfg(feature = "stream")]
+    pub(crate) fn leave(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if let Some(bill) = self.0.take() {
+            bill.lock().end(Usage::new(), true);
+        }
     }
 }
 
@@ -207,7 +292,7 @@ impl Entry {
 
     /// Notes the failure that ends the stream.
     pub(crate) fn fail(&mut self, failure: &Failure) {
-        self.may_cost &= may_cost(failure);
+        self.may_cost = may_cost(failure) && (self.may_cost || is_filtered(failure));
     }
 
     /// Sets the usage of the stream so far.

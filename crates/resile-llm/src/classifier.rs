@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::kind::Kind;
-use crate::known::Known;
+use crate::known::{Known, is_partial, may_have_effect};
 use crate::report;
 use resile::classify::{Cut, Opinion, Over, note_error_type};
 use resile::{Classify, Verdict};
@@ -25,7 +25,10 @@ use resile::{Classify, Verdict};
     doc = "The [guide](crate::guide::sdks) has classifiers for the errors of SDKs."
 )]
 ///
-/// A question to a model may be asked again, so an attempt that was cut is repeated.
+/// A question to a model may be asked again, so an attempt that was cut is repeated. A call that has left
+/// its consumer with a [part of an answer](resile::GaveUp::is_partial) is not, because a second answer would
+/// stand behind that part. This holds for a `GaveUp<Failure>`, also in another error. In the `GaveUp` of an
+/// error type of your own ask `is_partial` first.
 ///
 /// This is a classifier for a retry: its verdict is about the same model. In a
 /// [`FallbackPolicy`](resile::FallbackPolicy) "again" means another alternative. So this classifier would stop
@@ -163,8 +166,12 @@ impl Classifier {
 
     /// Returns the verdict on a failure.
     pub fn verdict(&self, failure: &Failure) -> Verdict {
+        self.floored(failure, failure.verdict())
+    }
+
+    /// Adds the overload floor to a verdict on a failure.
+    fn floored(&self, failure: &Failure, verdict: Verdict) -> Verdict {
         note_error_type(|| Some(Cow::Borrowed(failure.kind().as_str())));
-        let verdict = failure.verdict();
         match self.overload_floor {
             Some(floor)
                 if failure.kind() == Kind::Overloaded
@@ -178,10 +185,15 @@ impl Classifier {
     }
 
     /// Returns the verdict on an error of any type. The first known error in its chain of sources
-    /// decides. Without one the words count if [`with_text`](Self::with_text) was called.
+    /// decides. Without one the words count if [`with_text`](Self::with_text) was called. A call in the chain
+    /// that has shown a part of an answer is not made again, whatever its failure.
     #[must_use]
     pub fn classify_dyn(&self, error: &(dyn Error + 'static)) -> Option<Verdict> {
         let verdict = |known| match known {
+            // The last failure says nothing of the requests before.
+            Known::Failure(failure) if may_have_effect(error) => {
+                self.floored(failure, failure.answers())
+            }
             Known::Failure(failure) => self.verdict(failure),
             Known::Elapsed(_) => {
                 note_error_type(|| Some(Cow::Borrowed(Kind::Timeout.as_str())));
@@ -191,7 +203,8 @@ impl Classifier {
         };
         let in_words = || report::find_in_words(error).map(|failure| self.verdict(&failure));
         let known = Known::first(error).map(verdict);
-        known.or_else(|| if self.reads_text { in_words() } else { None })
+        let verdict = known.or_else(|| if self.reads_text { in_words() } else { None });
+        if is_partial(error) { Some(verdict.unwrap_or(CUT).not_again()) } else { verdict }
     }
 }
 

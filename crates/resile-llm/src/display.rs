@@ -1,9 +1,8 @@
 //! Writes a failure for people, on one line.
 
 use std::fmt;
-use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureParts};
 use crate::kind::{Kind, Scope};
 use crate::rule::Rule;
 
@@ -14,9 +13,10 @@ const SHOWN: usize = 240;
 const NUMBERS: usize = 160;
 
 /// Writes one line, whatever the provider sent. The cause comes first, with an action for most
-/// permanent kinds and with the scope of a rate limit. Known LLM token numbers and a known wait follow.
-/// The provider's words come next, unless the line already says the same. The provider's name and its
-/// code come last. Without a code it is the reason of a bad ending, or else the status.
+/// permanent kinds and with the scope of a rate limit. Known LLM token numbers and a known wait follow. The
+/// alternate form (`{:#}`) omits the wait, because a log line and the alternate form of a
+/// [`GaveUp`](resile::GaveUp) print it themselves. The provider's words come next, unless the line already says
+/// the same. The provider's name and its code come last. Without a code it is the reason of a bad ending, or else the status.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = &*self.0;
@@ -25,14 +25,15 @@ impl fmt::Display for Failure {
             facts.message.as_deref().is_some_and(|it| it.starts_with("no connection to "));
         let is_connection = facts.rule == Rule::Transport("connect") && is_place;
         if !is_connection {
-            f.write_str(headline(facts.kind, facts.rule))?;
+            f.write_str(headline(facts))?;
         }
         let tokens = facts.tokens.prompt.zip(facts.tokens.limit);
-        let is_reporting = tokens.is_none()
-            && !matches!(facts.kind, Kind::Overloaded | Kind::ContextLength | Kind::Cancelled);
-        let (words, most) = match facts.message.as_deref().filter(|_| is_reporting) {
-            Some(message) if facts.kind == Kind::RateLimit => (before_wait(message), NUMBERS),
-            message => (message.unwrap_or_default(), SHOWN),
+        let is_reporting = tokens.is_none() && facts.kind != Kind::Cancelled;
+        let message = facts.message.as_deref().filter(|_| is_reporting).unwrap_or_default();
+        let (words, most) = match facts.kind {
+            Kind::RateLimit => (before_wait(message), NUMBERS),
+            Kind::Overloaded => (of_overload(message, facts.wait.is_some()), SHOWN),
+            _ => (message, SHOWN),
         };
         // The words of the provider say which of the two it is.
         if words.is_empty() || facts.scope != Some(Scope::Minute) {
@@ -41,9 +42,10 @@ impl fmt::Display for Failure {
         if let Some((prompt, limit)) = tokens {
             write!(f, ": {prompt} tokens, limit {limit}")?;
         }
-        if let Some(wait) = facts.wait {
+        // A line of the log and the `{:#}` of a `GaveUp` have the wait of the verdict before these words.
+        if let Some(wait) = facts.wait.filter(|_| !f.alternate()) {
             let or = if facts.kind == Kind::QuotaExhausted { " or" } else { "," };
-            write!(f, "{or} try again in {}", Span(wait))?;
+            write!(f, "{or} try again in {wait:.1?}")?;
         }
         if !words.is_empty() {
             f.write_str(if is_connection { "" } else { ": " })?;
@@ -75,16 +77,25 @@ impl fmt::Display for Failure {
 }
 
 /// Returns the beginning of the line.
-fn headline(kind: Kind, rule: Rule) -> &'static str {
-    match rule {
+fn headline(facts: &FailureParts) -> &'static str {
+    let kind = facts.kind;
+    match facts.rule {
         Rule::Truncated => "the answer of the provider is truncated",
-        Rule::NotStream => "the answer is not a stream, ask for one",
-        rule if rule.is_token_limit() => "the token limit cut off the answer, raise the limit",
+        Rule::NotStream => "the answer is not a stream, correct the request to ask for one",
+        rule if rule.is_token_limit() => {
+            "the token limit cut off the answer, correct the request: raise the limit"
+        }
         // These two are about the prompt, or are the model's own.
         Rule::Finish(reason)
             if kind == Kind::ContentFilter && !matches!(reason, "blockReason" | "refusal") =>
         {
             "the provider's content filter stopped the answer, rephrase the request"
+        }
+        // The answer to a stream with an `idle_timeout` has begun.
+        Rule::Transport("elapsed")
+            if facts.message.as_deref().is_some_and(|it| it.starts_with("no item ")) =>
+        {
+            "the provider fell silent"
         }
         _ => kind.headline(),
     }
@@ -101,7 +112,7 @@ fn limit(kind: Kind, scope: Option<Scope>) -> &'static str {
     }
 }
 
-/// Returns the words of a rate limit before those about the wait, which the line has already, and before
+/// Returns the words of a rate limit before those about the wait, which is told already, and before
 /// the addresses of pages.
 fn before_wait(message: &str) -> &str {
     const ENDS: [&str; 6] =
@@ -110,6 +121,13 @@ fn before_wait(message: &str) -> &str {
     let end = ENDS.iter().filter_map(|end| lower.find(end)).min();
     let words = end.and_then(|end| message.get(..end)).unwrap_or(message);
     words.trim_end_matches(|c: char| c.is_whitespace() || ".,:;(".contains(c))
+}
+
+/// Returns what the words of an overload say beyond the beginning of the line and the wait, if that is known.
+fn of_overload(message: &str, is_wait_known: bool) -> &str {
+    let words = if is_wait_known { before_wait(message) } else { message };
+    let is_bare = |word: &&str| words.trim().trim_end_matches('.').eq_ignore_ascii_case(word);
+    if ["overloaded", "overloaded_error"].iter().any(is_bare) { "" } else { words }
 }
 
 /// Writes at most `most` characters of `text` without line breaks and control characters.
@@ -131,21 +149,4 @@ fn one_line(text: &str, most: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result 
         }
     }
     Ok(())
-}
-
-/// A wait, written for people: `644 ms`, `11.1 s`, `9 min 38 s`, `19 h 14 min`, `7 days`.
-pub(crate) struct Span(pub(crate) Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        match seconds {
-            0 => write!(f, "{} ms", self.0.as_millis().max(1)),
-            1..60 => write!(f, "{} s", (self.0.as_secs_f64() * 10.0).ceil() / 10.0),
-            60..3_600 => write!(f, "{} min {} s", seconds / 60, seconds % 60),
-            3_600..172_800 => write!(f, "{} h {} min", seconds / 3_600, seconds / 60 % 60),
-            172_800..3_153_600_000 => write!(f, "{} days", seconds / 86_400),
-            _ => f.write_str("more than a century"),
-        }
-    }
 }

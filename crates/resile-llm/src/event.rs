@@ -51,8 +51,8 @@ impl Event {
         &self.data
     }
 
-    /// Returns the part of the stream that the event belongs to. Give this function to
-    /// [`with_parts`](resile::stream::RetryStream::with_parts).
+    /// Returns the part of the stream that the event belongs to, as
+    /// [`retry_events`](crate::retry_events()) reads it.
     ///
     /// | part | events |
     /// |---|---|

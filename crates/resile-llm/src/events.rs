@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::in_band;
 use crate::kind::{Kind, Phase};
-use crate::limits::learn_limits;
+use crate::limits::{learn_limits, learn_used_requests};
 use crate::reply::Reply;
 use crate::rule::Rule;
 use crate::sse::{Decoder, Fields, LARGEST, TooLarge};
@@ -31,7 +31,7 @@ const READ: usize = 256 * 1024;
 /// `answer` is an answer of `reqwest`, or a `http::Response` with any body. A stream of bytes becomes a
 /// body by `http_body_util::StreamBody`. In a browser use this for `reqwest`'s `bytes_stream`.
 ///
-/// The stream is made for [`retry_stream`](resile::retry_stream), with [`Event::part`] as the parts.
+/// The stream is made for [`retry_events`](crate::retry_events()), which knows the parts of its events.
 /// The events need no further check:
 ///
 /// | the provider sends | the stream yields |
@@ -308,7 +308,7 @@ impl Reading {
             return Some(ending);
         }
         match self.state {
-            State::Refused => Some(self.reply().classify(now())),
+            State::Refused => Some(self.refusal()),
             State::Unread => Some(self.no_events()),
             State::Open => Some(Failure::truncated(self.phase)),
             State::Complete | State::Done => None,
@@ -319,7 +319,7 @@ impl Reading {
     /// counts.
     fn broken(&mut self, error: Box<dyn Error + Send + Sync>) -> Failure {
         let failure = if self.state == State::Refused {
-            self.reply().classify(now())
+            self.refusal()
         } else if let Some(ending) = self.ending.take() {
             ending
         } else {
@@ -336,6 +336,15 @@ impl Reading {
         failure.0.usage = self.used;
         if let Some(mut entry) = self.entry.take() {
             entry.fail(&failure);
+        }
+        failure
+    }
+
+    /// Returns the failure of an answer with a bad status.
+    fn refusal(&self) -> Failure {
+        let failure = self.reply().classify(now());
+        if failure.is_about_requests() {
+            learn_used_requests(self.status, &self.headers);
         }
         failure
     }

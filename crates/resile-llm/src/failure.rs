@@ -9,7 +9,6 @@ use crate::normal::{LONGEST, normalize};
 use crate::rule::Rule;
 use crate::tokens::Tokens;
 use resile::quota::Usage;
-use resile::{Health, Verdict};
 
 /// A failed call to a model, with its meaning and the raw facts behind it.
 ///
@@ -279,30 +278,6 @@ impl Failure {
     #[must_use]
     pub fn provider(&self) -> Option<&str> {
         self.0.provider.as_deref()
-    }
-
-    /// Returns the verdict.
-    ///
-    /// The request may be sent again if it [is retryable](Self::is_retryable), after
-    /// [`wait`](Self::wait). The provider is [`Throttling`](Health::Throttling) for `RateLimit` and
-    /// `Overloaded`. Of these two only `RateLimit` is the [caller's own
-    /// limit](Verdict::is_own_limit). The provider is [`Failing`](Health::Failing) for `Server`,
-    /// `Timeout` and `Network`. It is [`Unknown`](Health::Unknown) for `Cancelled` and `Unknown`.
-    /// For all other kinds the provider is [`Healthy`](Health::Healthy) because it was right to
-    /// refuse the request, but `Unknown` if the request [never left](Self::is_not_sent). A quota then
-    /// gives its reservation back.
-    pub fn verdict(&self) -> Verdict {
-        let verdict = match self.kind() {
-            Kind::RateLimit => Verdict::throttled(),
-            Kind::Overloaded => Verdict::overloaded(),
-            Kind::Server | Kind::Timeout | Kind::Network => Verdict::transient(),
-            Kind::Cancelled | Kind::Unknown => Verdict::transient().with_health(Health::Unknown),
-            _ if self.is_not_sent() => Verdict::transient().with_health(Health::Unknown),
-            _ => Verdict::transient().with_health(Health::Healthy),
-        };
-        let verdict = if self.is_retryable() { verdict } else { verdict.not_again() };
-        let verdict = if self.is_not_sent() { verdict.not_sent() } else { verdict };
-        self.wait().map_or(verdict, |wait| verdict.after(wait))
     }
 }
 

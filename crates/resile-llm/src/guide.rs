@@ -24,16 +24,17 @@ chapter! {
     failures [
         "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
-        "crate::Reply::explain" "crate::another_model" "crate::recovery"
+        "crate::Reply::explain" "crate::another_model" "crate::recovery" "crate::upstream()"
+        "crate::upstream_named"
     ]
     include_str!("../docs/guide/failures.md")
 }
 
 chapter! {
     streams [
-        "crate::events()" "crate::Event::part" "crate::Event::text" "crate::Event::usage"
-        "crate::upstream()" "crate::another_model" "crate::Failure" "crate::read_answer"
-        "crate::Classifier" "crate::Bill"
+        "crate::events()" "crate::Event::part" "crate::Event::text" "crate::upstream()"
+        "crate::another_model" "crate::Failure" "crate::read_answer"
+        "crate::Classifier" "crate::Bill" "crate::retry_events()"
     ]
     include_str!("../docs/guide/streams.md")
 }

@@ -189,7 +189,7 @@ pub enum Recovery {
     SwitchModel,
     /// Correct the request.
     FixRequest,
-    /// Shorten the prompt and then send the request.
+    /// Shorten the prompt or ask for less output, and then send the request.
     Shrink,
     /// Send the request in parts.
     Split,
@@ -232,7 +232,7 @@ impl Recovery {
             Self::Access => "ask for access, or use another account or model",
             Self::SwitchModel => "check the model's name, or use another model",
             Self::FixRequest => "correct the request",
-            Self::Shrink => "shorten the prompt, then send it again",
+            Self::Shrink => "shorten the prompt or ask for less output, then send it again",
             Self::Split => "split the request",
             Self::Rephrase => "rephrase the request",
             Self::ReAsk => "ask the model again and name the fault",

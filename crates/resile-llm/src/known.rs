@@ -5,6 +5,8 @@ use std::io;
 
 use crate::failure::Failure;
 use crate::transport;
+use resile::GaveUp;
+use resile::error::Boxed;
 use resile::timeout::{Elapsed, Error as Union};
 
 /// An error whose type has a meaning.
@@ -45,4 +47,43 @@ impl<'e> Known<'e> {
             is_transport.then_some(Self::Transport(error))
         }
     }
+}
+
+/// Returns whether a call in the chain that begins with `error` has left its consumer with a part of an
+/// answer. A call whose own error has another type is not found.
+pub(crate) fn is_partial(error: &(dyn Error + 'static)) -> bool {
+    has_call(error, |call| call.is_partial)
+}
+
+/// Returns whether a call in the chain that begins with `error` has made a request that the provider may have
+/// served. A call whose own error has another type is not found.
+pub(crate) fn may_have_effect(error: &(dyn Error + 'static)) -> bool {
+    has_call(error, |call| !call.is_without_effect)
+}
+
+/// The facts of a call that gave up.
+struct Call {
+    is_partial: bool,
+    is_without_effect: bool,
+}
+
+fn has_call(error: &(dyn Error + 'static), is: fn(Call) -> bool) -> bool {
+    fn of<E: 'static>(error: &(dyn Error + 'static)) -> Option<Call>
+    where
+        GaveUp<E>: Error,
+    {
+        let gave_up = error.downcast_ref::<GaveUp<E>>()?;
+        let (is_partial, is_without_effect) = (gave_up.is_partial(), gave_up.is_without_effect());
+        Some(Call { is_partial, is_without_effect })
+    }
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let call = of::<Failure>(error).or_else(|| of::<GaveUp<Failure>>(error));
+        let call = call.or_else(|| of::<Union<Failure>>(error)).or_else(|| of::<Boxed>(error));
+        if call.is_some_and(is) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }

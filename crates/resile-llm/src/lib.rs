@@ -7,12 +7,19 @@
 #![cfg_attr(not(feature = "reqwest"), doc = "[`read_answer`]: #features")]
 #![cfg_attr(feature = "stream", doc = "[`events`]: crate::events()")]
 #![cfg_attr(not(feature = "stream"), doc = "[`events`]: #features")]
+#![cfg_attr(feature = "stream", doc = "[`retry_events`]: crate::retry_events()")]
+#![cfg_attr(not(feature = "stream"), doc = "[`retry_events`]: #features")]
 #![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[guide]: crate::guide")]
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[guide]: #features")]
 #![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[rules]: crate::guide::rules")]
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[rules]: #features")]
 #![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[agent]: crate::guide::agent")]
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[agent]: #features")]
+#![cfg_attr(
+    all(feature = "reqwest", feature = "stream"),
+    doc = "[failures]: crate::guide::failures"
+)]
+#![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[failures]: #features")]
 #![cfg_attr(all(feature = "reqwest", feature = "stream"), doc = "[streams]: crate::guide::streams")]
 #![cfg_attr(not(all(feature = "reqwest", feature = "stream")), doc = "[streams]: #features")]
 #![doc = ""]
@@ -23,6 +30,8 @@
 pub use resile;
 
 mod bill;
+#[cfg(feature = "stream")]
+mod billed;
 mod body;
 pub mod charge;
 mod classifier;
@@ -57,6 +66,8 @@ mod reply;
 mod report;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "stream")]
+mod retry_events;
 mod rule;
 mod span;
 mod spoken;
@@ -67,6 +78,7 @@ mod text;
 mod tokens;
 mod transport;
 mod usage;
+mod verdict;
 mod vocabulary;
 mod wait;
 
@@ -82,8 +94,10 @@ pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};
-pub use policy::{another_model, batch, interactive, recovery, upstream};
+pub use policy::{another_model, batch, interactive, recovery, upstream, upstream_named};
 pub use reply::Reply;
+#[cfg(feature = "stream")]
+pub use retry_events::retry_events;
 pub use rule::Rule;
 pub use tokens::Tokens;
 pub use usage::{record_usage, usage};

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use resile::http::headers;
 use resile::quota::Limits;
+#[cfg(any(feature = "reqwest", feature = "stream"))]
+use resile::quota::{Dimension, Limit, learn};
 
 use crate::span::{self, digits};
 
@@ -60,6 +62,16 @@ pub fn limits(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Limit
 /// usable `Date`.
 pub fn learn_limits(status: StatusCode, headers: &HeaderMap) -> bool {
     resile::http::learn(status, &plain(headers, headers::now))
+}
+
+/// Tells the quota of the current attempt that a limit of requests is used up, as the words of a refusal say,
+/// unless its headers say what is left. Otherwise the quota would count its tokens as used up too.
+#[cfg(any(feature = "reqwest", feature = "stream"))]
+pub(crate) fn learn_used_requests(status: StatusCode, headers: &HeaderMap) {
+    let limits = limits(status, headers, headers::now());
+    if Dimension::ALL.iter().all(|dimension| limits.get(*dimension).remaining.is_none()) {
+        learn(limits.with(Dimension::Requests, Limit::of_remaining(0)));
+    }
 }
 
 /// Prefixes of providers, and the words that they mean.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::classifier::Classifier;
@@ -14,7 +15,8 @@ use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstrea
 ///
 /// A model has no breaker here, because the cooldown already holds during an overload, and a failed
 /// prompt says nothing about the next one. Add the limits of the account by
-/// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream.
+/// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream. For an owned name
+/// see [`upstream_named`].
 ///
 /// # Examples
 ///
@@ -29,7 +31,25 @@ use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstrea
 /// assert_eq!(MODEL.name(), "gpt-4o");
 /// ```
 pub const fn upstream(name: &'static str) -> Upstream {
-    Upstream::new(name).with_budget(Budget::new()).with_cooldown(Cooldown::new())
+    with_parts(Upstream::new(name))
+}
+
+/// Creates the upstream of one model, with the parts of [`upstream`]. Its name may be computed at run time, such
+/// as one of a configuration.
+///
+/// # Examples
+///
+/// ```
+/// let names = ["gpt-4o".to_owned(), "gpt-4o-mini".to_owned()];
+/// let models = names.map(resile_llm::upstream_named);
+/// assert_eq!(models[1].name(), "gpt-4o-mini");
+/// ```
+pub fn upstream_named(name: impl Into<Arc<str>>) -> Upstream {
+    with_parts(Upstream::named(name))
+}
+
+const fn with_parts(upstream: Upstream) -> Upstream {
+    upstream.with_budget(Budget::new()).with_cooldown(Cooldown::new())
 }
 
 /// Returns a policy for a person who waits for the answer.
@@ -40,6 +60,7 @@ pub const fn upstream(name: &'static str) -> Upstream {
 /// | backoff | 500 ms, doubling, to 8 s | the values of the providers' own clients |
 /// | hint cap | 60 s | the window of a per-minute limit. A longer hint ends the call at once, so the person learns at once to come back later |
 /// | total timeout | 5 min | long answers take minutes, and no person waits longer than this |
+/// | overload floor | 2 s | quick retries keep an overloaded provider overloaded |
 ///
 /// An attempt returns a [`Failure`] or an error with one among its sources. For an `anyhow::Error` or a
 /// text return [`Failure::from_error_text`] of its words, or see [`Classifier`].

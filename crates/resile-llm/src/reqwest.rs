@@ -8,7 +8,7 @@ use reqwest::Response;
 use self::start_of_whole as start;
 use crate::failure::Failure;
 use crate::kind::Kind;
-use crate::limits::learn_limits;
+use crate::limits::{learn_limits, learn_used_requests};
 use crate::reply::Reply;
 use crate::usage::record_usage;
 use resile::http::headers::now;
@@ -55,7 +55,11 @@ pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
     let headers = answer.headers().clone();
     let body = start(answer).await;
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
-    Err(reply.classify(now()))
+    let failure = reply.classify(now());
+    if failure.is_about_requests() {
+        learn_used_requests(status, &headers);
+    }
+    Err(failure)
 }
 
 /// Reads the body until its end, or until [`READ`] bytes have arrived.

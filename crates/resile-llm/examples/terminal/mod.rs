@@ -42,11 +42,24 @@ fn paint(code: &str, text: impl Display) -> String {
 }
 
 /// Breaks a text between words, so that no line is longer than 80 columns. Indents every line after
-/// the first by `indent` columns. A word that is too long stays whole.
+/// the first by `indent` columns, also those of the text itself. A word that is too long stays whole.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
+    let mut lines = text.lines();
+    let mut wrapped = wrap_line(lines.next().unwrap_or_default(), 0, indent);
+    for line in lines {
+        wrapped.push('\n');
+        if !line.trim().is_empty() {
+            wrapped.extend(std::iter::repeat_n(' ', indent));
+            wrapped.push_str(&wrap_line(line, indent, indent));
+        }
+    }
+    wrapped
+}
+
+/// Breaks one line that begins at a column.
+fn wrap_line(line: &str, mut column: usize, indent: usize) -> String {
     let mut wrapped = String::new();
-    let mut column = 0;
-    for word in text.split_inclusive(' ') {
+    for word in line.split_inclusive(' ') {
         if column > indent && column + columns(word.trim_end()) > WIDTH {
             wrapped.truncate(wrapped.trim_end().len());
             wrapped.push('\n');

@@ -90,9 +90,21 @@ impl Evidence<'_> {
     }
 }
 
-/// Returns the span of words that ends with a whole word. Some phrases are the start of a word.
+/// The most bytes between the end of the words and the end of a bracket that is open in them.
+const BRACKET: usize = 40;
+
+/// Returns the span of words that ends with a whole word, and with the bracket that is open in them. Some
+/// phrases are the start of a word or of a bracket.
 fn whole_word(message: &str, span: Range<usize>) -> Range<usize> {
     let rest = message.as_bytes().get(span.end..).filter(|_| !span.is_empty()).unwrap_or_default();
     let more = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    span.start..span.end + more
+    let end = span.end + more;
+    let is_open = message.get(span.start..end).and_then(|words| {
+        words.rfind(['(', ')']).map(|at| words.as_bytes().get(at) == Some(&b'('))
+    });
+    let closes = || {
+        let at = message.get(end..)?.find(['(', ')']).filter(|at| *at < BRACKET)?;
+        (message.as_bytes().get(end + at) == Some(&b')')).then_some(end + at + 1)
+    };
+    span.start..if is_open == Some(true) { closes().unwrap_or(end) } else { end }
 }

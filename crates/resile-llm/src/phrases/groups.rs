@@ -133,6 +133,8 @@ pub(super) static GROUPS: &[Group] = &[
     // A gateway without a route to the model says so with a 503.
     group(Kind::NotFound, BUSY, "无可用渠道\nno available channel"),
     group(Kind::NotFound, FAULT, include_str!("model_fault.txt")),
+    // The machine has too little memory for the model. Another model may fit.
+    group(Kind::NotFound, FAULT.and(NONE), "model requires more system memory"),
     group(Kind::Permission, BAD.and(DENIED).and(NONE), include_str!("access.txt")),
     // Local servers answer like this with a 500, and the failure does not pass.
     group(

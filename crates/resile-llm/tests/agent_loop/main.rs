@@ -15,3 +15,7 @@ mod sse_decoder;
 #[path = "../../examples/agent_loop/model/sse.rs"]
 #[allow(dead_code)]
 mod sse;
+
+#[path = "../../examples/terminal/mod.rs"]
+mod terminal;
+mod wrap;

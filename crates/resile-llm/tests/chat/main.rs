@@ -7,8 +7,9 @@ use std::sync::Mutex;
 
 use resile::StopReason;
 use resile::fallback::Alternative;
+use resile::quota::Usage;
 use resile::stream::Resumption;
-use resile_llm::{Bill, Kind};
+use resile_llm::{Event, Kind};
 use server::{Provider, Step, run_clock};
 use tokio::time::Instant;
 
@@ -105,12 +106,15 @@ fn cases() -> Vec<Case> {
     let words = (0..60).flat_map(|_| [events_of(&[&word("la ")]), Step::Wait(10)]);
     let minutes = words.clone().take(30).chain([rest()]);
     let (soon, at_once) = ((0, 2), (0, 1));
+    let down = r#"{"error":{"message":"Try again.","type":"server_error"}}"#;
+    let event = |error| stream(&[ROLE, error]);
     let mut cases = vec![
         passing("429 with `retry-after: 7`", refusal("429 X", "retry-after: 7\r\n", rate), (7, 11)),
-        passing("529", refusal("529 X", "", busy), (2, 4)),
+        passing("529: an overload waits for 2 s at least", refusal("529 X", "", busy), (2, 4)),
         passing("a reset before the first word", with(stream(&[ROLE]), [Step::Reset]), soon),
         partial("a reset after a word", [Step::Reset], Kind::Network),
-        passing("an error as an event", stream(&[ROLE, busy]), (2, 4)),
+        passing("`overloaded_error` as an event before the first word", event(busy), (2, 4)),
+        passing("`server_error` as an event before the first word", event(down), soon),
         partial("a clean end without a last event", [], Kind::Network),
         passing("half a JSON as the first word", stream(&[ROLE, HALF]), soon),
         partial("half a JSON after a word", [events_of(&[HALF])], Kind::Network),
@@ -191,21 +195,20 @@ async fn chat_anew(
     post: &impl Fn() -> reqwest::RequestBuilder,
     models: &[Upstream],
     shown: &Mutex<String>,
-) -> Result<Usage, GaveUp<Failure>> {
+    bill: &Bill,
+) -> Result<(), GaveUp<Failure>> {
     let next_model = |gave_up: &GaveUp<Failure>| {
         let is_cancelled = gave_up.reason() == StopReason::Cancelled;
         another_model(gave_up) || gave_up.is_partial() && !is_cancelled
     };
-    let bill = Bill::new();
     let clear = || shown.lock().unwrap().clear();
     let ask = async |model: Alternative<'_, Upstream>| {
         clear();
-        let (upstream, share) = (model.value(), model.share().unwrap_or(LIMIT));
+        let (upstream, share) = (model.value(), model.share());
         let body = serde_json::json!({ "model": upstream.name() });
-        let open = async |_| Ok(events(post().json(&body).send().await?).billed(&bill));
+        let open = |_| bill.events(post().json(&body).send());
         let policy = resile_llm::interactive().with_total_timeout(share);
-        resile::retry_stream(open, policy, Never)
-            .with_parts(Event::part)
+        retry_events(open, policy, Never)
             .with_resumption(|_| Resumption::Restart(Event::new("restart", "")))
             .with_whole_timeout(share)
             .on(upstream)
@@ -220,7 +223,7 @@ async fn chat_anew(
     };
     let next = FallbackPolicy::new().with_total_timeout(LIMIT).with_classifier(next_model);
     let answer = fallback(models, ask, next, Never).on("chat").await;
-    answer.map(|()| bill.total()).map_err(GaveUp::flatten)
+    answer.map_err(GaveUp::flatten)
 }
 
 /// Makes one call. Returns its row of the table.
@@ -233,10 +236,11 @@ async fn row(case: Case) -> String {
     let show = |word: &str| shown.lock().unwrap().push_str(word);
     let began = Instant::now();
     let post = || http.post(&url);
+    let bill = Bill::new();
     let outcome = if case.goes_on {
-        chat_anew(&post, &models, &shown).await
+        chat_anew(&post, &models, &shown, &bill).await
     } else {
-        chat(&post, &models, "What do I wear?", &show).await
+        chat(&post, &models, "What do I wear?", &show, &bill).await
     };
     let took = began.elapsed().as_secs();
 
@@ -248,12 +252,13 @@ async fn row(case: Case) -> String {
     assert_eq!((first, requests.len() - first), case.requests, "{fault}: {outcome:?}");
     assert!((case.took.0..=case.took.1).contains(&took), "{fault}: {took} s, {outcome:?}");
     let end = match (case.end, outcome) {
-        (End::Answer, Ok(used)) => {
-            assert_eq!(used, Usage::new().with_input(12).with_output(3), "{fault}");
+        (End::Answer, Ok(())) => {
+            assert_eq!(bill.total(), Usage::new().with_input(12).with_output(3), "{fault}");
             "the answer is whole".to_owned()
         }
         (End::GaveUp(reason, kind), Err(gave_up)) => {
             assert_eq!(gave_up.reason(), reason, "{fault}: {gave_up}");
+            assert_eq!(bill.to_string(), "1 attempt without a usage", "{fault}");
             let last = gave_up.last().map(Failure::kind);
             assert_eq!(last, kind, "{fault}: {gave_up}");
             match kind {

@@ -1,6 +1,8 @@
 //! The bill of a question: the tokens of all its attempts, good ones, failed ones and dropped ones.
 
 use std::convert::Infallible;
+use std::future::{pending, ready};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
@@ -8,10 +10,12 @@ use http::Response;
 use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
 use resile::fallback::Alternative;
-use resile::quota::Usage;
+use resile::quota::{Cost, Rate, Usage};
 use resile::stream::Resumption;
-use resile::{Attempt, FallbackPolicy, GaveUp, Never, fallback, retry, retry_stream};
-use resile_llm::{Bill, Event, Failure, Kind, Reply, another_model, events};
+use resile::{
+    Attempt, FallbackPolicy, GaveUp, Never, Quota, StopReason, Upstream, fallback, retry,
+};
+use resile_llm::{Bill, Event, Failure, Kind, Reply, another_model, events, retry_events};
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;
 
@@ -92,16 +96,18 @@ async fn whole_answers_count_with_their_failures() {
         let reply = Reply::new(body.as_bytes()).with_status(200);
         let found = reply.find(std::time::SystemTime::UNIX_EPOCH);
         let answer = found.clone().map_or(Ok(body), Err);
-        assert_eq!(bill.note(answer.clone()), answer);
+        assert_eq!(bill.note(ready(answer.clone())).await, answer);
     }
-    let refused = bill.note(Err::<String, _>(Failure::from_text(429, "slow down")));
-    assert_eq!(refused.unwrap_err().kind(), Kind::RateLimit);
+    let refused = bill.note(ready(Err::<String, _>(Failure::from_text(429, "slow down"))));
+    assert_eq!(refused.await.unwrap_err().kind(), Kind::RateLimit);
     assert_eq!(bill.unreported(), 0);
-    assert_eq!(bill.note(Ok("no usage")), Ok("no usage"));
+    assert_eq!(bill.note(ready(Ok("no usage"))).await, Ok("no usage"));
     assert_eq!((bill.total(), bill.unreported()), (tokens(1_400, 130), 1));
 }
 
 const REFUSED: &str = r#"{"error":{"type":"overloaded_error"}}"#;
+/// The answer of Azure to a prompt that its filter has read.
+const FILTERED: &str = r#"{"error":{"code":"content_filter","message":"the prompt was filtered"}}"#;
 const STOP: &str = r#"{"choices":[{"text":"A scarf.","finish_reason":"stop"}]}"#;
 
 /// A stream counts once, when it has ended, whether it is dropped then or not.
@@ -115,9 +121,12 @@ fn a_stream_without_a_usage_counts_as_unreported_if_it_may_be_charged() {
         (200, &[], 1),
         (200, &[REFUSED], 0),
         (200, &[r#"{"error":{"type":"api_error"}}"#], 0),
+        (200, &[r#"{"choices":[{"delta":{"role":"assistant"}}]}"#, REFUSED], 0),
+        (200, &[r#"{"choices":[{"delta":{"reasoning_content":"Hm"}}]}"#, REFUSED], 1),
         (200, &[START, WORD, REFUSED], 0),
         (200, &[START, WORD, END], 0),
         (429, &[REFUSED], 0),
+        (400, &[FILTERED], 1),
         (503, &["no service"], 0),
         (302, &[], 0),
     ] {
@@ -182,7 +191,13 @@ fn a_failure_is_unreported_if_its_request_may_have_been_answered() {
         (Failure::from_text(504, "upstream request timeout"), 0),
     ] {
         let bill = Bill::new();
-        bill.note(Err::<&str, _>(failure.clone())).unwrap_err();
+        let answer = bill.note(ready(Err::<&str, _>(failure.clone())));
+        answer.now_or_never().unwrap().unwrap_err();
+        assert_eq!(bill.unreported(), unreported, "{failure:?}");
+        // So does one before the stream begins.
+        let bill = Bill::new();
+        let stream = bill.events(ready(Err::<Response<Body>, _>(failure.clone())));
+        stream.now_or_never().unwrap().unwrap_err();
         assert_eq!(bill.unreported(), unreported, "{failure:?}");
     }
 }
@@ -209,8 +224,7 @@ async fn all_attempts_of_a_fallback_are_on_one_bill_and_its_future_is_send() {
                 std::future::ready(Ok::<_, Failure>(events))
             };
             let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(9));
-            retry_stream(open, policy, Never)
-                .with_parts(Event::part)
+            retry_events(open, policy, Never)
                 .with_resumption(|_| Resumption::Restart(Event::new("restart", "")))
                 .try_fold(String::new(), |mut shown, event| {
                     if event.name() == "restart" {
@@ -232,12 +246,71 @@ async fn all_attempts_of_a_fallback_are_on_one_bill_and_its_future_is_send() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_is_cut_before_a_usage_counts_as_nothing() {
-    let bill = Bill::new();
-    let ask = async |_| bill.note(std::future::pending::<Result<String, Failure>>().await);
+async fn an_attempt_that_is_cut_before_its_answer_counts_as_unreported() {
+    let (whole, streamed) = (Bill::new(), Bill::new());
     let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(1));
+    let ask = |_| whole.note(pending::<Result<String, Failure>>());
     assert!(retry(ask, policy, Never).await.is_err());
-    assert_eq!(bill.to_string(), "no usage");
+    assert_eq!(whole.to_string(), "4 attempts without a usage");
     let none = Usage::new();
-    assert_eq!(format!("{bill:?}"), format!("Bill {{ total: {none:?}, unreported: 0 }}"));
+    assert_eq!(format!("{whole:?}"), format!("Bill {{ total: {none:?}, unreported: 4 }}"));
+
+    let open = |_| streamed.events(pending::<Result<Response<Body>, Failure>>());
+    let mut call = pin!(retry_events(open, policy, Never));
+    assert!(call.next().await.unwrap().is_err());
+    assert_eq!(streamed.to_string(), "4 attempts without a usage");
+}
+
+/// Three whole answers are cut in their bodies, and then the other model answers.
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_cut_in_their_bodies_stand_beside_the_good_one() {
+    let bill = Bill::new();
+    let ask = |model: Alternative<'_, &'static str>| {
+        let model = *model.value();
+        let of_all = bill.clone();
+        let read = move || async move {
+            match model {
+                "large" => pending().await,
+                _ => Ok::<_, Failure>(r#"{"usage":{"prompt_tokens":20,"completion_tokens":4}}"#),
+            }
+        };
+        let policy = resile_llm::interactive().with_attempts(3);
+        let policy = policy.with_attempt_timeout(Duration::from_secs(9));
+        retry(move |_| of_all.note(read()), policy, Never)
+    };
+    let next = FallbackPolicy::new().with_classifier(another_model);
+    fallback(&["large", "small"], ask, next, Never).await.unwrap();
+    let told = "24 tokens: 20 input, 4 output, and 3 attempts without a usage";
+    assert_eq!(bill.to_string(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_never_began_counts_as_nothing() {
+    let bill = Bill::new();
+    drop(bill.note(pending::<Result<String, Failure>>()));
+    drop(bill.events(pending::<Result<Response<Body>, Failure>>()));
+    let quota = Quota::new().with_tokens(Rate::per_minute(1_000));
+    let model = Upstream::new("model").with_quota(quota);
+    let ask = |_| bill.note(pending::<Result<String, Failure>>());
+    let held = retry(ask, resile_llm::interactive(), Never).on(model.at_cost(Cost::input(2_000)));
+    assert_eq!(held.await.unwrap_err().reason(), StopReason::TooLarge);
+    assert_eq!(bill.to_string(), "0 tokens");
+}
+
+/// The events count once: the attempt leaves its place to them.
+#[test]
+fn a_stream_counts_once_from_its_request_on() {
+    for (status, data, told) in [
+        (200, &[START, WORD, END][..], "790 tokens: 700 input, 90 output"),
+        (200, &[WORD], "1 attempt without a usage"),
+        (429, &[REFUSED], "0 tokens"),
+        (400, &[FILTERED], "1 attempt without a usage"),
+    ] {
+        let bill = Bill::new();
+        let sent = bill.events(ready(Ok::<_, Failure>(answer(status, data, false))));
+        let stream = sent.now_or_never().unwrap().unwrap();
+        assert_eq!(bill.to_string(), "no usage", "{status} {data:?}");
+        stream.collect::<Vec<_>>().now_or_never().unwrap();
+        assert_eq!(bill.to_string(), told, "{status} {data:?}");
+    }
 }

@@ -4,16 +4,17 @@ use std::future::ready;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
-use futures_util::stream::iter;
+use futures_util::stream::{iter, pending};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use proptest::prelude::*;
 use resile::classify::{ClassifyExt, Cut};
+use resile::fallback::Alternative;
 use resile::observe::Event;
 use resile::stream::Resumption;
 use resile::timeout::Elapsed;
 use resile::{
-    Attempt, Backoff, Classify, Jitter, Never, RetryPolicy, StopReason, Upstream, Verdict, http,
-    retry, retry_stream,
+    Attempt, Backoff, Classify, FallbackPolicy, GaveUp, Jitter, Never, RetryPolicy, StopReason,
+    Upstream, Verdict, fallback, http, retry, retry_stream, timeout,
 };
 use resile_llm::{Classifier, Failure, Phase, Reply};
 use static_assertions::assert_impl_all;
@@ -71,7 +72,7 @@ async fn nobody_is_said_to_have_asked_for_a_floor() {
         seen.into_inner().unwrap(),
         [
             "model: attempt 1 of 2 failed, retrying in 2.0s, \
-             the classifier demands a wait of 2.0s: the provider is overloaded (status 529)",
+             as set for this error: the provider is overloaded (status 529)",
             "model: gave up after 2 of 2 attempts, wait at least 2.0s before the next call: \
              the provider is overloaded (status 529)",
         ]
@@ -100,6 +101,20 @@ async fn elapsed() -> Elapsed {
     use resile::ResilienceExt;
     let never = std::future::pending::<Result<(), Elapsed>>();
     never.timeout(SECOND).await.unwrap_err()
+}
+
+/// The answer to a stream has begun, so the words do not say that there was none.
+#[tokio::test(start_paused = true)]
+async fn a_silence_of_a_stream_is_told_apart_from_no_answer() {
+    use resile::{ResilienceExt, StreamResilienceExt};
+    let words = iter([Ok::<_, Failure>("A ")]).chain(pending()).idle_timeout(SECOND * 2);
+    let silence = words.try_collect::<Vec<_>>().await.unwrap_err();
+    let told = "the provider fell silent: no item within 2s (`idle_timeout`)";
+    assert_eq!(silence.to_string(), told);
+    let never = std::future::pending::<Result<(), Failure>>();
+    let late = never.timeout(SECOND * 2).await.unwrap_err();
+    let told = "the provider did not answer in time: did not finish within 2s";
+    assert_eq!(late.to_string(), told);
 }
 
 /// A classifier for requests that must not be repeated counts, before and behind this one.
@@ -203,4 +218,75 @@ async fn no_other_model_answers_behind_a_word() {
         assert_eq!(gave_up.reason(), StopReason::Attempts);
         assert!(gave_up.is_partial() && !resile_llm::another_model(&gave_up));
     }
+}
+
+/// The items of a stream, and then silence or its end.
+fn talk(items: &[Result<&'static str, u16>], is_silent: bool) -> impl Stream<Item = Talk> + use<> {
+    let items: Vec<_> = items.to_vec();
+    let items = iter(items).map_err(|status| Failure::from_text(status, "overloaded"));
+    items.chain(pending().take(usize::from(is_silent)))
+}
+
+type Talk = Result<&'static str, Failure>;
+
+/// The failure of a stream that has shown a word may pass, also if it is that of the attempt before. But
+/// the words of the next model would stand behind those of this one.
+#[tokio::test(start_paused = true)]
+async fn the_classifier_of_a_retry_appends_no_answer_to_a_part_of_one() {
+    for breaks_off in [true, false] {
+        let shown = Mutex::new(String::new());
+        let ask = async |model: Alternative<'_, &str>| {
+            let is_small = *model.value() == "small";
+            let open = async |attempt: Attempt| {
+                Ok(match (is_small, breaks_off) {
+                    (true, _) => talk(&[Ok("A scarf.")], false),
+                    (_, true) => talk(&[Ok("A "), Err(529)], false),
+                    _ if attempt.is_first() => talk(&[Err(529)], false),
+                    _ => talk(&[Ok("A ")], true),
+                })
+            };
+            retry_stream(open, resile_llm::interactive(), Never)
+                .with_whole_timeout(SECOND * 60)
+                .try_for_each(|word| {
+                    shown.lock().unwrap().push_str(word);
+                    ready(Ok(()))
+                })
+                .await
+        };
+        let next = FallbackPolicy::new().with_classifier(Classifier::new());
+        let gave_up =
+            fallback(&["large", "small"], ask, next, Never).await.map_err(GaveUp::flatten);
+        assert_eq!(*shown.lock().unwrap(), "A ", "{breaks_off}");
+        let gave_up = gave_up.unwrap_err();
+        assert!(gave_up.is_partial() && gave_up.last().is_some(), "{gave_up:#}");
+        assert!(!Classifier::new().classify(&gave_up).unwrap().is_again());
+        let wrapped = anyhow::Error::new(gave_up.clone()).context("the model failed");
+        assert!(!Classifier::new().classify_dyn(wrapped.as_ref()).unwrap().is_again());
+        let boxed = gave_up.into_boxed();
+        assert!(!Classifier::new().classify(&boxed).unwrap().is_again());
+    }
+    let items = [Ok("A "), Err(timeout::Error::Operation(Failure::from_text(529, "")))];
+    let call = retry_stream(|_| ready(Ok(iter(items.clone()))), resile_llm::interactive(), Never);
+    let gave_up = call.try_collect::<Vec<_>>().await.unwrap_err();
+    assert!(!Classifier::new().classify(&gave_up).unwrap().is_again());
+}
+
+/// The limit of a fallback drops the stream of the second model in the middle of its answer. The last
+/// error is that of the first model.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_with_a_part_of_an_answer_is_not_asked_again() {
+    let ask = async |model: Alternative<'_, &str>| {
+        let is_small = *model.value() == "small";
+        let words = if is_small { talk(&[Ok("A ")], true) } else { talk(&[Err(529)], false) };
+        let mut words = Some(words);
+        let open = |_| ready(words.take().ok_or_else(|| Failure::from_text(529, "overloaded")));
+        retry_stream(open, resile_llm::interactive(), Never).try_for_each(|_| ready(Ok(()))).await
+    };
+    let next = FallbackPolicy::new()
+        .with_total_timeout(SECOND * 120)
+        .with_classifier(resile_llm::another_model);
+    let gave_up = fallback(&["large", "small"], ask, next, Never).await.unwrap_err();
+    assert_eq!(gave_up.reason(), StopReason::Deadline);
+    assert!(gave_up.is_partial() && !gave_up.last().unwrap().is_partial());
+    assert!(!Classifier::new().classify(&gave_up).unwrap().is_again());
 }

@@ -1,4 +1,4 @@
-//! The words of the compiler if the classifier gets an error that is no `Error`.
+//! The words of the compiler if the classifier gets an error that is no `Error`, and if a bill gets a parsed body.
 //!
 //! The words differ between versions of the compiler, so `cargo test` alone does not run this test:
 //!
@@ -19,6 +19,12 @@ pub async fn mistake() {
 }
 ";
 
+const PARSED: &str = "
+pub async fn mistake(bill: &resile_llm::Bill) {
+    let _ = bill.note(async { Ok(serde_json::Value::Null) }).await;
+}
+";
+
 /// Returns the newest library of this name beside this test.
 fn library(deps: &Path, name: &str) -> PathBuf {
     let prefix = format!("lib{name}-");
@@ -31,16 +37,14 @@ fn library(deps: &Path, name: &str) -> PathBuf {
     newest.unwrap_or_else(|| panic!("no library `{name}` in {}", deps.display()))
 }
 
-/// Without the attribute on its implementation the compiler would ask for `anyhow::Error: Error`.
-#[test]
-#[ignore = "the words of the compiler differ between its versions"]
-fn the_compiler_names_the_classifier_and_the_error() {
+/// Returns what the compiler says of a mistake.
+fn said_of(name: &str, mistake: &str) -> String {
     let exe = std::env::current_exe().unwrap();
     let deps = exe.parent().unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let source = folder.join("llm_mistake.rs");
-    fs::write(&source, MISTAKE).unwrap();
-    let externs = ["resile", "resile_llm", "anyhow"]
+    let source = folder.join(name);
+    fs::write(&source, mistake).unwrap();
+    let externs = ["resile", "resile_llm", "anyhow", "serde_json"]
         .map(|name| format!("--extern={name}={}", library(deps, name).display()));
     let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
         .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"])
@@ -49,10 +53,30 @@ fn the_compiler_names_the_classifier_and_the_error() {
         .arg("-L")
         .arg(deps)
         .args(externs)
+        // The compiler shows lines of a library whose path it finds.
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .arg(&source)
         .output()
         .unwrap();
-    let words = String::from_utf8(output.stderr).unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// The bound has the remedy beside it, because the compiler shows this line.
+#[test]
+#[ignore = "the words of the compiler differ between its versions"]
+fn the_compiler_says_when_to_parse_a_body() {
+    let words = said_of("llm_parsed.rs", PARSED);
+    assert!(
+        words.contains("B: AsRef<[u8]>, // the bytes of the body: parse them after `note`"),
+        "{words}"
+    );
+}
+
+/// Without the attribute on its implementation the compiler would ask for `anyhow::Error: Error`.
+#[test]
+#[ignore = "the words of the compiler differ between its versions"]
+fn the_compiler_names_the_classifier_and_the_error() {
+    let words = said_of("llm_mistake.rs", MISTAKE);
     let top = words.lines().take(9).collect::<Vec<_>>().join("\n");
     let remedy = "`resile_llm::Classifier` cannot classify errors of type `anyhow::Error`";
     assert!(top.contains(remedy), "{words}");

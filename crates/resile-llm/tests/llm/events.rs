@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::io;
+use std::time::Duration;
 
 use ::http::Response;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
@@ -10,10 +11,10 @@ use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
 use proptest::prelude::*;
 use resile::quota::{Cost, Dimension, Rate, Usage};
-use resile::stream::Part;
+use resile::stream::{Part, Resumption};
 use resile::time::ManualTimer;
-use resile::{Never, Quota, Upstream, retry_stream};
-use resile_llm::{Event, Failure, Kind, Phase, Recovery, Rule, events};
+use resile::{Attempt, Never, Quota, StopReason, Upstream, retry_stream};
+use resile_llm::{Event, Failure, Kind, Phase, Recovery, Rule, events, retry_events};
 
 const ROLE: &str = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
 const WORD: &str = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
@@ -122,9 +123,8 @@ async fn a_quota_learns_what_a_stream_used() {
         let quota = Quota::new().with_tokens(Rate::per_minute(10_000));
         let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
         let cost = Cost::input(700).with_max_output(300);
-        let stream = retry_stream(open, resile_llm::interactive(), Never)
-            .with_parts(Event::part)
-            .on(upstream.at_cost(cost));
+        let stream =
+            retry_events(open, resile_llm::interactive(), Never).on(upstream.at_cost(cost));
         assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().len(), 4);
         assert_eq!(upstream.quota_level(Dimension::Tokens), Some(level));
     }
@@ -149,8 +149,7 @@ async fn a_bad_ending_has_the_usage_behind_it() {
             };
             let quota = Quota::new().with_tokens(Rate::per_minute(10_000));
             let upstream = Upstream::new("model").with_quota(quota).with_timer(ManualTimer::new());
-            let stream = retry_stream(open, resile_llm::interactive(), Never)
-                .with_parts(Event::part)
+            let stream = retry_events(open, resile_llm::interactive(), Never)
                 .on(upstream.at_cost(Cost::input(700).with_max_output(300)));
             let gave_up = stream.try_collect::<Vec<_>>().now_or_never().expect("no more is read");
             let gave_up = gave_up.unwrap_err();
@@ -260,7 +259,7 @@ fn a_body_without_events_is_classified_by_its_words() {
     let failure = read_answer(answer.body(whole.to_owned()).unwrap()).1.unwrap();
     assert_eq!(
         failure.to_string(),
-        "the answer is not a stream, ask for one: it is one whole body (application/json)"
+        "the answer is not a stream, correct the request to ask for one: it is one whole body (application/json)"
     );
     // The model would answer in one body again.
     assert_eq!((failure.recovery(), failure.rule()), (Recovery::FixRequest, Rule::NotStream));
@@ -408,4 +407,25 @@ proptest! {
         };
         prop_assert_eq!(answer(size), answer(text.len()));
     }
+}
+
+/// A plain `retry_stream` takes the role as content. The entry for events knows better.
+#[tokio::test(start_paused = true)]
+async fn a_reset_behind_the_role_is_not_seen_by_the_consumer() {
+    let open = |attempt: Attempt| {
+        let whole = [ROLE, WORD, STOP, "[DONE]"];
+        let data = if attempt.is_first() { &whole[..1] } else { &whole };
+        ready(Ok::<_, Failure>(events(Response::new(framed(data)))))
+    };
+    let plain = retry_stream(open, resile_llm::interactive(), Never);
+    let gave_up = plain.try_collect::<Vec<_>>().await.unwrap_err();
+    assert_eq!(gave_up.reason(), StopReason::Partial);
+    assert_eq!(gave_up.last().unwrap().phase(), Phase::Preamble);
+    // It is the same builder, so every setting stays.
+    let call = retry_events(open, resile_llm::interactive(), Never)
+        .with_resumption(|_| Resumption::Fail)
+        .with_whole_timeout(Duration::from_secs(90))
+        .on("model");
+    let words = call.try_fold(String::new(), async |words, event| Ok(words + &event.text())).await;
+    assert_eq!(words.unwrap(), "Hello");
 }

@@ -188,10 +188,22 @@ fn a_transport_that_nothing_explains_is_unsure() {
 }
 
 #[test]
-fn the_words_that_decided_end_with_a_whole_word() {
+fn the_words_that_decided_end_with_a_whole_word_and_bracket() {
     let text = "httpx.RemoteProtocolError: peer closed connection without sending complete message \
                 body (incomplete chunked read)";
     let explained = Reply::new(text.as_bytes()).explain(NOW);
     let found = explained.decisive().text().unwrap();
-    assert!(found.ends_with("(incomplete chunked"), "{found}");
+    assert!(found.ends_with("(incomplete chunked read)"), "{found}");
+}
+
+/// A bracket that ends far away or never is not a part of the words.
+#[test]
+fn the_words_that_decided_leave_out_a_long_bracket() {
+    for rest in [" read", " and then (again) read)", &format!(" {})", "x".repeat(50)), " (read)"] {
+        let text =
+            format!("peer closed connection without sending a body (incomplete chunked{rest}");
+        let explained = Reply::new(text.as_bytes()).explain(NOW);
+        let found = explained.decisive().text().unwrap();
+        assert!(found.ends_with("(incomplete chunked"), "{found}");
+    }
 }

@@ -133,7 +133,7 @@ fn failures_print_whole_sentences() {
     let failure = limited().with_provider("openai");
     assert_eq!(
         failure.to_string(),
-        "rate limited by the provider, try again in 644 ms (openai: rate_limit_exceeded)"
+        "rate limited by the provider, try again in 644.0ms (openai: rate_limit_exceeded)"
     );
     let long = Failure::from_text(400, "prompt is too long: 210000 tokens > 200000 maximum");
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_rate_limit_says_over_what_it_counts() {
             "Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, \
              Used 29500, Requested 1010. Please try again in 1.02s. Visit https://platform.example to \
              learn more.",
-            ", try again in 1.1 s: Rate limit reached for gpt-4o in organization org-x on \
+            ", try again in 1.0s: Rate limit reached for gpt-4o in organization org-x on \
               tokens per min (TPM): Limit 30000, Used 29500, Requested 1010",
         ),
         (
@@ -166,7 +166,7 @@ fn a_rate_limit_says_over_what_it_counts() {
         (
             "Rate limit reached on requests per day (RPD): Limit 200, Used 200, Requested 1. \
              Please try again in 7m12s.",
-            " (per day), try again in 7 min 12 s: Rate limit reached on requests per day (RPD): Limit \
+            " (per day), try again in 432.0s: Rate limit reached on requests per day (RPD): Limit \
              200, Used 200, Requested 1",
         ),
         (
@@ -191,6 +191,46 @@ fn a_rate_limit_says_over_what_it_counts() {
     let shown = Failure::from_text(429, &long).to_string();
     assert_eq!(shown.chars().filter(|c| *c == '9').count(), 143 + 1, "{shown}");
     assert!(shown.ends_with("9… (status 429)"), "{shown}");
+}
+
+/// The provider knows more than that it is overloaded: for which model, in which region, until when.
+#[test]
+fn an_overload_and_a_long_prompt_have_the_words_of_the_provider() {
+    let shown = |status, message: &str| {
+        let error = json!({ "type": "server_error", "message": message });
+        Failure::from_text(status, &json!({ "error": error }).to_string()).to_string()
+    };
+    for (message, words) in [
+        (
+            "The model gpt-4o in region westeurope is at capacity until 14:00 UTC",
+            ": The model gpt-4o in region westeurope is at capacity until 14:00 UTC",
+        ),
+        (
+            "The engine is currently overloaded, please try again later. (request id 42)",
+            ": The engine is currently overloaded, please try again later. (request id 42)",
+        ),
+        // The line has the wait already, and it has these words.
+        (
+            "The engine is overloaded, try again in 5s",
+            ", try again in 5.0s: The engine is overloaded",
+        ),
+        ("Overloaded, try again in 5s", ", try again in 5.0s"),
+        ("Overloaded.", ""),
+        ("overloaded_error", ""),
+        ("", ""),
+    ] {
+        let words = format!("the provider is overloaded{words} (server_error)");
+        assert_eq!(shown(503, message), words);
+    }
+    let long = shown(503, &format!("The model is overloaded: {}", "9".repeat(300)));
+    assert_eq!(long.chars().filter(|c| *c == '9').count(), 240 - 21, "{long}");
+    assert!(long.ends_with("9… (server_error)"), "{long}");
+    // A prompt that is too long without numbers.
+    let words = "Your input exceeds the context window of this model";
+    assert_eq!(
+        shown(400, words),
+        format!("the prompt is too long for the model, shorten it: {words} (server_error)")
+    );
 }
 
 #[test]
@@ -273,7 +313,7 @@ fn successful_events_are_no_failures() {
 /// A bad ending says what ended the answer and what to do.
 #[test]
 fn a_bad_ending_names_itself_and_its_remedy() {
-    let limit = "the token limit cut off the answer, raise the limit";
+    let limit = "the token limit cut off the answer, correct the request: raise the limit";
     let filter = "the provider's content filter stopped the answer, rephrase the request";
     for (reason, words, recovery) in [
         ("length", limit, Recovery::FixRequest),
@@ -298,6 +338,9 @@ fn a_bad_ending_names_itself_and_its_remedy() {
         for failure in [whole, event] {
             assert_eq!(failure.to_string(), format!("{words} ({reason})"));
             assert_eq!(failure.recovery(), recovery, "{reason}");
+            // The advice is the same action.
+            let is_request = recovery == Recovery::FixRequest;
+            assert_eq!(failure.to_string().contains(Recovery::FixRequest.advice()), is_request);
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use futures_util::TryStreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use resile::observe::{Event, EventKind};
 use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::{Never, Quota, Upstream, retry};
-use resile_llm::{Failure, learn_limits, limits};
+use resile_llm::{Failure, charge, events, learn_limits, limits, retry_events};
+use serde_json::json;
 
 /// 2025-10-09 08:53:20 UTC.
 const NOW: u64 = 1_760_000_000;
@@ -362,4 +364,61 @@ async fn a_line_does_not_deny_that_a_higher_limit_is_used() {
     let (count, told) = after(Learning::Lower, &answers).await;
     assert_eq!(count, 30_000);
     assert!(matches!(&*told, [one] if one.contains("the rest is not used")), "{told:?}");
+}
+
+/// Returns the level of 6,000 tokens after a refusal of a whole answer, and of a stream.
+async fn left_after(fields: &[(&str, &str)], error: &serde_json::Value) -> [i64; 2] {
+    let answer = || {
+        let body = json!({ "error": error }).to_string();
+        let mut answer = http::Response::new(body);
+        (*answer.status_mut(), *answer.headers_mut()) =
+            (StatusCode::TOO_MANY_REQUESTS, headers(fields));
+        answer
+    };
+    let policy = resile_llm::interactive().with_attempts(1);
+    let cost = Cost::input(10).with_max_output(1_000);
+    let models = [(); 2].map(|()| {
+        let quota = Quota::new().with_tokens(Rate::per_minute(6_000));
+        Upstream::new("model").with_quota(quota.with_charge(charge::OPENAI))
+    });
+    let whole = |_| resile_llm::read_answer(answer().into());
+    retry(whole, policy, Never).on(models[0].at_cost(cost)).await.unwrap_err();
+    let events = async |_| Ok(events(answer()));
+    let events = retry_events(events, policy, Never).on(models[1].at_cost(cost));
+    events.try_for_each(async |_| Ok(())).await.unwrap_err();
+    models.map(|model| model.quota_level(Dimension::Tokens).unwrap())
+}
+
+/// The words of a refusal say that the limit is one of requests, so the tokens are not used up. Other words,
+/// and headers that say what is left, count as before.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_requests_in_words_leaves_the_tokens() {
+    /// Nothing refills for a sixteenth of the period.
+    const USED: i64 = -6_000 / 16;
+    const TOKENS: &str = "Rate limit reached on tokens per min (TPM): Limit 6000, Used 5900";
+    let [left, used] = [("x-ratelimit-remaining-tokens", "70"), ("retry-after", "2")];
+    for (fields, message, level) in [
+        (
+            &[used][..],
+            "Rate limit reached on requests per min (RPM). Please try again in 2s.",
+            6_000,
+        ),
+        (&[], "request reached organization max RPM: 3, try again after 1 seconds", 6_000),
+        (&[], "Calls have exceeded call rate limit of your current pricing tier.", 6_000),
+        (&[], "This request would exceed your rate limit of 50 requests per minute.", 6_000),
+        (&[], "Quota exceeded for metric: free_tier_requests, limit: 15", 6_000),
+        (&[], "Quota exceeded for metric: free_tier_input_token_count, limit: 15", USED),
+        (&[], "Crossed TPM / RPM / Max Parallel Request Limit", USED),
+        (&[used], TOKENS, USED),
+        (&[left], "Rate limit reached on requests per min (RPM): Limit 3, Used 3.", 70),
+        (&[], "Too many requests", USED),
+        (&[], "", USED),
+    ] {
+        let error = json!({ "code": "rate_limit_exceeded", "message": message });
+        assert_eq!(Box::pin(left_after(fields, &error)).await, [level; 2], "{message}");
+    }
+    let mut error = json!({ "code": "rate_limit_exceeded", "message": "Need more tokens?" });
+    assert_eq!(Box::pin(left_after(&[], &error)).await, [USED; 2]);
+    error["type"] = "requests".into();
+    assert_eq!(Box::pin(left_after(&[], &error)).await, [6_000; 2]);
 }

@@ -18,6 +18,7 @@ mod google;
 mod limits;
 mod numbers;
 mod objects;
+mod policy;
 mod privacy;
 mod report;
 mod reported;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
 
+use resile::{Never, retry};
 use resile_llm::{Failure, Kind, Phase, Recovery, Reply, Rule, Scope};
 
 /// Checks that each value prints its word, and that each word is its own.
@@ -54,6 +55,9 @@ fn every_recovery_has_an_advice_of_its_own() {
     assert_eq!(advice.len(), RECOVERIES.len());
     assert!(advice.iter().all(|advice| advice.contains(' ')), "{advice:?}");
     assert_eq!(Recovery::Split.advice(), "split the request");
+    // A cost is too large by its input or by its most output.
+    let shrink = "shorten the prompt or ask for less output, then send it again";
+    assert_eq!(Recovery::Shrink.advice(), shrink);
 }
 
 #[test]
@@ -82,35 +86,47 @@ fn every_rule_names_its_evidence() {
     }
 }
 
+/// The alternate form has no wait, because the lines of the engine have it.
 #[test]
-fn a_failure_prints_its_wait_for_people() {
-    for (millis, text) in [
-        (0, "1 ms"),
-        (644, "644 ms"),
-        (999, "999 ms"),
-        (1_000, "1 s"),
-        (11_040, "11.1 s"),
-        (59_900, "59.9 s"),
-        (60_000, "1 min 0 s"),
-        (578_000, "9 min 38 s"),
-        (3_599_000, "59 min 59 s"),
-        (3_600_000, "1 h 0 min"),
-        (69_240_000, "19 h 14 min"),
-        (172_799_000, "47 h 59 min"),
-        (172_800_000, "2 days"),
-        (604_800_000, "7 days"),
-        (3_153_600_000_000, "more than a century"),
-    ] {
+fn a_failure_prints_its_wait_once_and_in_the_notation_of_the_engine() {
+    for (millis, text) in
+        [(1, "1.0ms"), (644, "644.0ms"), (1_000, "1.0s"), (11_040, "11.0s"), (600_000, "600.0s")]
+    {
         let body = format!(r#"{{"error":{{"message":"slow down","retry_after_ms":{millis}}}}}"#);
         let failure = Reply::new(body.as_bytes()).with_status(429).classify(SystemTime::UNIX_EPOCH);
-        if millis == 0 {
-            assert_eq!(failure.wait(), None);
-            continue;
-        }
         assert_eq!(failure.wait(), Some(Duration::from_millis(millis)), "{body}");
-        let words = failure.to_string();
-        assert!(words.contains(text), "{text} in {words}");
+        let words =
+            format!("rate limited by the provider, try again in {text}: slow down (status 429)");
+        assert_eq!(failure.to_string(), words);
+        let without = "rate limited by the provider: slow down (status 429)";
+        assert_eq!(format!("{failure:#}"), without);
     }
+}
+
+/// One message has one wait: that of the call.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_gave_up_names_the_wait_once() {
+    let said = |attempts, status, words: &'static str| async move {
+        let ask = async |_| Err::<(), _>(Failure::from_text(status, words));
+        let policy = resile_llm::interactive().with_attempts(attempts);
+        format!("{:#}", retry(ask, policy, Never).on("m").await.unwrap_err())
+    };
+    assert_eq!(
+        said(1, 429, "Rate limit reached. Please try again in 2s.").await,
+        "m: gave up after 1 attempt, try again in 2.0s: rate limited by the provider: Rate limit \
+         reached (status 429)"
+    );
+    assert_eq!(
+        said(2, 529, "overloaded, try again in 600s").await,
+        "m: gave up after 1 attempt, the upstream asks for a wait of 600.0s, more than the hint cap \
+         of 60s (`with_hint_cap`): the provider is overloaded (status 529)"
+    );
+    assert_eq!(
+        said(2, 429, "daily limit reached, try again in 5h").await,
+        "m: gave up after 1 attempt, the error is final, the upstream \
+         asked for a wait of 18000.0s: the provider's quota or credit is used up, add credit or use \
+         another key: daily limit reached, try again in 5h (status 429)"
+    );
 }
 
 #[test]
