@@ -13,9 +13,9 @@ use crate::rule::if_idempotent;
 ///
 /// | feature | types | verdict | `error.type` |
 /// |---|---|---|---|
-/// | `sqlx-0_9` | `sqlx::Error` | `sqlx::error` | the SQLSTATE of PostgreSQL, the number of MariaDB and SQLite, or the kind, such as `PoolTimedOut` |
+/// | `sqlx-0_9` | `sqlx::Error`, `sqlx::TransactionError` | `sqlx::error` | the SQLSTATE of PostgreSQL, the number of MariaDB and SQLite, or the kind, such as `PoolTimedOut` |
 /// | `tokio-postgres-0_7` | `tokio_postgres::Error` | `tokio_postgres::error` | the SQLSTATE |
-/// | `tonic-0_14` | `tonic::Status` | `grpc::status` | the name of the code, such as `UNAVAILABLE` |
+/// | `tonic-0_14` | `tonic::Status`, `grpc::Failure` | `grpc::status` | the name of the code, such as `UNAVAILABLE` |
 /// | `redis-1` | `redis::RedisError` | `redis::error` | the first word of the reply, such as `LOADING` |
 /// | `mongodb-3` | `mongodb::error::Error` | `mongodb::error` | the name of the code, such as `WriteConflict`, or the kind |
 /// | `lapin-4` | `lapin::Error` | `amqp::error` | the number of the reply |
@@ -58,19 +58,27 @@ use crate::rule::if_idempotent;
 #[must_use = "a classifier does nothing until it is asked"]
 pub struct Classifier {
     pub(crate) idempotency: Idempotency,
+    is_keyed: bool,
     place: Option<&'static str>,
 }
 
 impl Classifier {
     /// Creates a classifier for requests that may be executed twice.
     pub const fn idempotent() -> Self {
-        Self { idempotency: Idempotency::Idempotent, place: None }
+        Self { idempotency: Idempotency::Idempotent, is_keyed: false, place: None }
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
     /// again if it surely was not executed.
     pub const fn non_idempotent() -> Self {
-        Self { idempotency: Idempotency::NotIdempotent, place: None }
+        Self { idempotency: Idempotency::NotIdempotent, is_keyed: false, place: None }
+    }
+
+    /// Creates a classifier for requests that have an effect and may be executed twice because of a key, such as
+    /// a transaction that begins with the insert of its own id. The error of the call
+    /// [says](resile::Verdict::keyed) whether the request may have been executed.
+    pub const fn keyed() -> Self {
+        Self { is_keyed: true, ..Self::idempotent() }
     }
 
     /// Sets the [place](Classify::place) that the requests go to, such as `/store.Store/Stock` for a method of
@@ -133,12 +141,18 @@ impl Classifier {
 
     /// Returns the verdict on a request that may have reached the server but has no answer.
     pub const fn unanswered(&self) -> Verdict {
-        if_idempotent(Failing).verdict(self.idempotency)
+        self.on_request(if_idempotent(Failing).verdict(self.idempotency))
+    }
+
+    /// Returns a verdict with what is known of the request.
+    pub(crate) const fn on_request(&self, verdict: Verdict) -> Verdict {
+        if self.is_keyed { verdict.keyed() } else { verdict }
     }
 
     /// Makes a classifier for an error type of your own. `map` finds the error of the client in it and
     /// asks this classifier. The opinion on cut attempts, the [place](Self::with_place) and the word of
-    /// `error.type` remain those of this classifier.
+    /// `error.type` remain those of this classifier. An error that `map` does not ask it about has no word, so
+    /// write `own(error).or(clients.verdict(error))` and not `or_else`.
     ///
     /// # Examples
     ///
@@ -187,7 +201,7 @@ macro_rules! classifies {
         impl<$($parameters)*> resile::Classify<$type> for crate::Classifier {
             fn classify(&self, error: &$type) -> Option<resile::Verdict> {
                 resile::classify::note_error_type(|| $word(error));
-                $error(error, self.idempotency)
+                $error(error, self.idempotency).map(|verdict| self.on_request(verdict))
             }
 
             fn classify_cut(&self, _: resile::classify::Cut) -> Option<resile::Verdict> {

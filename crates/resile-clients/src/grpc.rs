@@ -1,6 +1,8 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
 #[cfg(feature = "tonic-0_14")]
+mod failure;
+#[cfg(feature = "tonic-0_14")]
 mod request;
 mod retry_info;
 #[cfg(feature = "tonic-0_14")]
@@ -14,6 +16,8 @@ use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
+#[cfg(feature = "tonic-0_14")]
+pub use failure::Failure;
 #[cfg(feature = "tonic-0_14")]
 pub use request::prepare;
 pub use retry_info::retry_info;
@@ -63,6 +67,15 @@ impl Pushback {
 /// After a pushback an idempotent request is sent again whatever the code says. Another request is
 /// not, unless its code proves that it was not executed.
 ///
+/// The request was [without effect](Verdict::without_effect) if the server refused it by `INVALID_ARGUMENT`,
+/// `NOT_FOUND`, `ALREADY_EXISTS`, `PERMISSION_DENIED`, `FAILED_PRECONDITION`, `UNIMPLEMENTED` or
+/// `UNAUTHENTICATED`. With a pushback no code says so. A handler that does a part and then answers with such a
+/// code needs a classifier of your own before this function. So does a client that says `UNIMPLEMENTED` of a
+/// wrong number of answers, as gRPC allows it and `tonic` does not.
+///
+/// A request that is not idempotent is in [doubt](resile::GaveUp::is_in_doubt) after each other code that it is not
+/// sent again after.
+///
 /// # Examples
 ///
 /// ```
@@ -79,6 +92,13 @@ impl Pushback {
 /// ```
 #[must_use]
 pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<Verdict> {
+    let verdict = by_code(code, pushback, idempotency)?;
+    let is_refused = pushback == Pushback::None && is_refusal(code);
+    Some(if is_refused { verdict.without_effect() } else { verdict })
+}
+
+/// Returns the verdict on a code, without what it says of the effect.
+fn by_code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<Verdict> {
     let rule = rule(code)?;
     Some(match pushback {
         Pushback::None => rule.verdict(idempotency),
@@ -91,7 +111,8 @@ pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<V
 }
 
 /// Returns the verdict on a status with `google.rpc.RetryInfo` in its details: the server says when
-/// the same request may come again.
+/// the same request may come again. With `RESOURCE_EXHAUSTED` and `ABORTED` it also says that it has refused
+/// this one, so the request was [without effect](Verdict::without_effect).
 ///
 /// # Examples
 ///
@@ -106,6 +127,13 @@ pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<V
 /// ```
 #[must_use]
 pub fn with_retry_info(code: i32, delay: Duration, idempotency: Idempotency) -> Option<Verdict> {
+    let verdict = by_retry_info(code, delay, idempotency)?;
+    let is_refused = is_refusal(code) || matches!(code, 8 | 10);
+    Some(if is_refused { verdict.without_effect() } else { verdict })
+}
+
+/// Returns the verdict on a code with a delay, without what they say of the effect.
+fn by_retry_info(code: i32, delay: Duration, idempotency: Idempotency) -> Option<Verdict> {
     let rule = match code {
         8 => always(OwnLimit),
         10 => always(Healthy),
@@ -148,6 +176,15 @@ pub const fn name(code: i32) -> Option<&'static str> {
     })
 }
 
+/// Returns whether a server has refused a request with this code before it executed the request. The library
+/// gives the other codes to requests that were executed too. `tonic` gives `OUT_OF_RANGE` to an answer that is
+/// too large, and `ABORTED` is also the code of a connection that a handler lost. It gives `UNIMPLEMENTED` to a
+/// compression that it does not know, which its words tell, and to the 404 of a proxy.
+/// Source: gRPC, `statuscodes.md`.
+const fn is_refusal(code: i32) -> bool {
+    matches!(code, 3 | 5 | 6 | 7 | 9 | 12 | 16)
+}
+
 const fn rule(code: i32) -> Option<Rule> {
     Some(match code {
         // A server that ends its own handler answers so too, after the handler has worked.
@@ -155,7 +192,9 @@ const fn rule(code: i32) -> Option<Rule> {
         2 | 13 | 14 => if_idempotent(Failing),
         4 | 15 => never(Failing),
         8 => if_idempotent(Overload),
-        3 | 5 | 6 | 7 | 9 | 10 | 11 | 12 | 16 => never(Healthy),
+        3 | 5 | 6 | 7 | 9 | 12 | 16 => never(Healthy),
+        // The server works, but it may have kept a part.
+        10 | 11 => never(Healthy).in_doubt(),
         _ => return None,
     })
 }

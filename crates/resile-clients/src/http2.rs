@@ -24,7 +24,7 @@ pub fn reset(code: u32, idempotency: Idempotency) -> Option<Verdict> {
         7 => Some(always(Healthy)),
         _ => rule(code),
     }
-    .map(|rule| rule.verdict(idempotency))
+    .map(|rule| rule.whole(idempotency))
 }
 
 /// Returns the verdict on a stream that ended by a GOAWAY of the peer with this code. `unprocessed`
@@ -47,7 +47,7 @@ pub fn goaway(code: u32, unprocessed: bool, idempotency: Idempotency) -> Option<
         0 | 7 => Some(if_idempotent(Failing)),
         _ => rule(code),
     }
-    .map(|rule| rule.verdict(idempotency))
+    .map(|rule| rule.whole(idempotency))
 }
 
 const fn rule(code: u32) -> Option<Rule> {

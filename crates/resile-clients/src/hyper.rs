@@ -29,7 +29,7 @@ pub(crate) use error::word;
 /// ```
 #[must_use]
 pub fn kind(kind: &str, idempotency: Idempotency) -> Option<Verdict> {
-    rule(kind).map(|rule| rule.verdict(idempotency))
+    rule(kind).map(|rule| rule.whole(idempotency))
 }
 
 fn rule(kind: &str) -> Option<Rule> {

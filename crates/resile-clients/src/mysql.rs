@@ -13,7 +13,7 @@ use resile::Verdict;
 
 use crate::Idempotency;
 use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
-use crate::rule::{Rule, always, if_idempotent, never};
+use crate::rule::{Rule, always, if_idempotent, never, refused};
 
 /// Returns the verdict on the number of an error, such as that of `sqlx::mysql::MySqlDatabaseError`.
 ///
@@ -61,7 +61,9 @@ const fn rule(number: u16) -> Option<Rule> {
         // Read-only after a fail-over, and faults of TiDB.
         1290 | 1836 | 9001 | 9002 | 9005 => if_idempotent(Failing),
         1037 | 1038 | 1041 | 9003 => if_idempotent(Overload),
-        1317 | 1969 | 3024 | 1044 | 1045 | 1049 => never(Unknown),
+        1317 | 1969 | 3024 => never(Unknown),
+        // While connecting: no access.
+        1044 | 1045 | 1049 => refused(Unknown),
         1021 | 1114 | 1206 => never(Failing),
         1792 | 1048 | 1054 | 1062 | 1064 | 1146 | 1451 | 1452 | 1644 | 3819 | 4025 => {
             never(Healthy)

@@ -9,7 +9,7 @@ use crate::Idempotency;
 #[cfg(any(feature = "sqlx-0_9-postgres", feature = "tokio-postgres-0_7"))]
 use crate::rule::State::OwnLimit;
 use crate::rule::State::{Failing, Healthy, Overload, Unknown};
-use crate::rule::{Rule, always, if_idempotent, never};
+use crate::rule::{Rule, always, if_idempotent, never, refused};
 
 /// Returns the verdict on an SQLSTATE, such as that of `sqlx::error::DatabaseError::code`.
 ///
@@ -19,6 +19,11 @@ use crate::rule::{Rule, always, if_idempotent, never};
 /// them is unknown, because the server, a pooler or another system may have failed at any moment.
 ///
 /// A procedure that commits in its middle and then fails has done the first part. No code tells of it.
+///
+/// A statement that the server cancels (`57014`) is final and in doubt. PostgreSQL undoes it, while
+/// CockroachDB gives this code to each statement whose timeout has run out, also if it has committed. So may
+/// Yugabyte, whose error is that of PostgreSQL in each field. Before the `COMMIT` of a transaction nothing is
+/// kept, whatever the server.
 ///
 /// # Examples
 ///
@@ -103,10 +108,11 @@ fn rule(code: &str) -> Option<Rule> {
         "53300" => always(Overload),
         "53000" | "53200" => if_idempotent(Overload),
         "08P01" | "53100" | "53400" | "XX001" | "XX002" => never(Failing),
-        "57014" | "25P02" => never(Unknown),
+        "57014" => never(Unknown).in_doubt(),
+        "25P02" => never(Unknown),
         _ => match &code[..2] {
             "0A" | "22" | "23" | "2F" | "3D" | "42" | "P0" => never(Healthy),
-            "28" => never(Unknown),
+            "28" => refused(Unknown),
             _ => return None,
         },
     })

@@ -7,7 +7,7 @@ use crate::Idempotency;
 pub(crate) struct Rule {
     again: Again,
     state: State,
-    /// Whether nobody knows if the request was executed, although the upstream is not known to fail.
+    /// True if nobody knows whether the request was executed, although the upstream is not known to fail.
     is_in_doubt: bool,
 }
 
@@ -16,6 +16,8 @@ enum Again {
     Always,
     IfIdempotent,
     Never,
+    /// Never, and the request surely was not executed.
+    Refused,
 }
 
 /// The state of the upstream, and whose limit it is.
@@ -45,6 +47,11 @@ pub(crate) const fn never(state: State) -> Rule {
     Rule { again: Again::Never, state, is_in_doubt: false }
 }
 
+/// Creates a rule for a request that fails again and surely was not executed, such as a refused login.
+pub(crate) const fn refused(state: State) -> Rule {
+    Rule { again: Again::Refused, state, is_in_doubt: false }
+}
+
 impl Rule {
     pub(crate) const fn verdict(self, idempotency: Idempotency) -> Verdict {
         let verdict = match self.state {
@@ -58,12 +65,21 @@ impl Rule {
             (Again::Always, _) | (Again::IfIdempotent, Idempotency::Idempotent) => verdict,
             _ => verdict.not_again(),
         };
+        let verdict =
+            if matches!(self.again, Again::Refused) { verdict.without_effect() } else { verdict };
         match idempotency {
             Idempotency::Idempotent => verdict.idempotent(),
             // As after a cut, nobody knows the end.
             Idempotency::NotIdempotent if self.is_in_doubt => verdict.on_cut(),
             Idempotency::NotIdempotent => verdict,
         }
+    }
+
+    /// Returns the verdict on a request that is executed whole or not at all. So it had no effect if it surely
+    /// was not executed.
+    pub(crate) const fn whole(self, idempotency: Idempotency) -> Verdict {
+        let verdict = self.verdict(idempotency);
+        if self.is_always() { verdict.without_effect() } else { verdict }
     }
 
     /// Adds that nobody knows whether the request was executed. A failing upstream and one that is
@@ -80,7 +96,7 @@ impl Rule {
     /// Returns whether a database that undoes each statement that fails has kept nothing.
     pub(crate) const fn is_undone(self) -> bool {
         match self.again {
-            Again::Always => true,
+            Again::Always | Again::Refused => true,
             Again::IfIdempotent => false,
             Again::Never => matches!(self.state, State::Healthy),
         }

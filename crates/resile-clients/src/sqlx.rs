@@ -10,6 +10,10 @@
 //! after a code of PostgreSQL alone such as 40P01. MariaDB needs its feature, because most of its errors have
 //! the SQLSTATE `HY000`, which has no verdict.
 
+mod before_commit;
+mod commit;
+mod transaction;
+
 use std::borrow::Cow;
 
 use ::sqlx::Error;
@@ -21,6 +25,10 @@ use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy, Unknown};
 use crate::rule::{always, never};
 use crate::{Idempotency, postgres, sqlite};
+
+pub use before_commit::BeforeCommit;
+pub use commit::commit;
+pub use transaction::TransactionError;
 
 /// Returns the verdict on an error of the client `sqlx`.
 ///
@@ -34,7 +42,8 @@ use crate::{Idempotency, postgres, sqlite};
 /// | the others | never: the program is at fault, or the answer has come |
 ///
 /// The unit is the transaction: begin it in the attempt, and return its first error. A `Transaction`
-/// that is dropped is rolled back. Statements on the pool itself are not one transaction, so the second
+/// that is dropped is rolled back. [`commit`](commit()) also says whether the error or a cut came before
+/// `COMMIT`. Statements on the pool itself are not one transaction, so the second
 /// one may fail after the first one was executed. A pool waits for up to `acquire_timeout`, 30 s by
 /// default, so choose a shorter one below a retry.
 ///

@@ -4,10 +4,12 @@ use std::iter;
 use std::sync::Arc;
 
 use ::tonic::{Code, ConnectError, Status, TimeoutExpired};
+use resile::error::Boxed;
 use resile::io::{Classifier, never_sent};
 use resile::{GaveUp, StopReason, Verdict};
 
-use super::{Pushback, code, name, retry_info, with_retry_info};
+use super::failure::TRANSPORT;
+use super::{Failure, Pushback, by_code, by_retry_info, code, name, retry_info, with_retry_info};
 use crate::chain::links;
 use crate::classifier::classifies;
 use crate::rule::State::{Failing, Healthy};
@@ -24,10 +26,12 @@ use crate::{Idempotency, http2, hyper};
 ///    connection and did not process the stream
 /// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. A
 ///    connection that closed before the request began has this code too, and any request is sent again
-/// 4. the words of `tonic` for a message above a limit and for an unknown compression.
-///    The message may be the answer, so a request that is not idempotent is in
-///    [doubt](resile::GaveUp::is_in_doubt)
+/// 4. the words of `tonic` for an unknown compression. It may be that of the answer, so a request that is not
+///    idempotent is in [doubt](resile::GaveUp::is_in_doubt)
 /// 5. the code
+///
+/// A request is [without effect](Verdict::without_effect) if it was never sent or the server refused it. The
+/// code says so only in a status without a source, as the server sent it.
 ///
 /// A request that was cut by a timeout has no status, so pass [`Classifier`](crate::Classifier) to a
 /// policy instead of a closure around this function.
@@ -76,28 +80,45 @@ pub fn status(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
     if pushback != Pushback::None {
         return code(number, pushback, idempotency);
     }
+    // One with a source is not only the word of the server: a call below makes it of its last attempt, and an
+    // earlier attempt may have had an effect.
+    let is_answer = status.source().is_none();
     if let Some(delay) = retry_info(status.details()) {
-        return with_retry_info(number, delay, idempotency);
+        let judge = if is_answer { with_retry_info } else { by_retry_info };
+        return judge(number, delay, idempotency);
     }
-    let verdict = by_sources(status, idempotency).or_else(|| by_words(status, idempotency));
-    verdict.or_else(|| code(number, pushback, idempotency))
+    let verdict = match by_sources(status, idempotency) {
+        Some(verdict) if verdict.is_without_effect() && is_of_several(status) => {
+            Some(of_several(verdict, idempotency))
+        }
+        verdict => verdict.or_else(|| by_words(status, idempotency)),
+    };
+    let judge = if is_answer { code } else { by_code };
+    verdict.or_else(|| judge(number, pushback, idempotency))
 }
 
-/// Returns the verdict on a message that `tonic` calls too large or compressed in an unknown way. The client
-/// says it of an answer, and the server of a request or of its answer, in the same words.
-fn by_words(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
-    let words = status.message();
-    let is_unreadable = match status.code() {
-        Code::OutOfRange => {
-            let parts = words.strip_prefix("Error, ").and_then(|words| words.split_once(' '));
-            parts.is_some_and(|(verb, words)| {
-                matches!(verb, "decoded" | "encoded")
-                    && words.starts_with("message length too large: ")
-            })
-        }
-        Code::Unimplemented => words.starts_with("Content is compressed with "),
-        _ => false,
+/// Returns whether a call below has made this status, and one of its attempts may have had an effect.
+fn is_of_several(status: &Status) -> bool {
+    let is_known = |error: &(dyn Error + 'static)| {
+        let typed = error.downcast_ref().map(GaveUp::<Status>::is_without_effect);
+        let typed =
+            typed.or_else(|| error.downcast_ref().map(GaveUp::<Failure>::is_without_effect));
+        typed.or_else(|| error.downcast_ref().map(GaveUp::<Boxed>::is_without_effect))
     };
+    links(status).filter_map(is_known).any(|is_without_effect| !is_without_effect)
+}
+
+/// Returns the verdict on a call whose last attempt has this one, and that may have had an effect before.
+const fn of_several(last: Verdict, idempotency: Idempotency) -> Verdict {
+    let rule = if last.is_again() { if_idempotent(Failing) } else { never(Failing) };
+    rule.in_doubt().verdict(idempotency).with_health(last.health())
+}
+
+/// Returns the verdict on a message that `tonic` calls compressed in an unknown way. The client says it of an
+/// answer, and the server of a request, in the same words.
+fn by_words(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
+    let is_unreadable = status.code() == Code::Unimplemented
+        && status.message().starts_with("Content is compressed with ");
     is_unreadable.then(|| never(Healthy).in_doubt().verdict(idempotency))
 }
 
@@ -106,7 +127,7 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         if error.is::<ConnectError>() {
             // Nothing was sent, so any request may come again, if a repetition can help at all.
             let verdict = Classifier::idempotent().verdict(error);
-            return Some(verdict.unwrap_or_else(|| unsent(idempotency)));
+            return Some(verdict.map_or_else(|| unsent(idempotency), Verdict::not_sent));
         }
         if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
@@ -151,8 +172,8 @@ fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 /// own deadline comes before that wait is over.
 ///
 /// If the status is not that of the server, its message has the words of the call with the chain of causes:
-/// `store: gave up after 3 attempts in 1.2s: tcp connect error: Connection refused`. Around a layer the path of
-/// the request is before the causes, as in the log.
+/// `store: gave up after 3 attempts in 1.2s: /store.Store/Stock: UNAVAILABLE: tcp connect error: Connection refused`.
+/// The path is that of [`with_place`](crate::Classifier::with_place), and around a layer that of the request.
 ///
 /// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
 /// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
@@ -198,7 +219,9 @@ pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
 where
     GaveUp<E>: Error + Send + Sync + 'static,
 {
-    let is_answer = gave_up.cut().is_none() && is_answer(&gave_up);
+    let last = last_status(&gave_up);
+    // One that `tonic` made itself has a source.
+    let is_answer = gave_up.cut().is_none() && last.is_some_and(|it| it.source().is_none());
     let code = match gave_up.reason() {
         StopReason::Cancelled => Some(Code::Cancelled),
         _ if is_answer => None,
@@ -208,45 +231,53 @@ where
         _ => None,
     };
     let words = whole(&gave_up);
+    let last = last.cloned();
     let gave_up = Arc::new(gave_up);
     let mut status = if let Some(code) = code {
         Status::new(code, words)
     } else {
-        let status = Status::from_error(Box::new(Arc::clone(&gave_up)));
+        let status = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(&gave_up))));
         if is_answer { status } else { Status::new(status.code(), words) }
     };
     status.set_source(gave_up);
     status
 }
 
-/// Returns whether the last error is a status of the server. One that `tonic` made itself has a source.
-fn is_answer(gave_up: &(dyn Error + 'static)) -> bool {
-    let status = links(gave_up).find_map(|error| error.downcast_ref::<Status>());
-    status.is_some_and(|status| status.source().is_none())
+/// Returns the first status in the chain of a call.
+fn last_status<'e>(gave_up: &'e (dyn Error + 'static)) -> Option<&'e Status> {
+    links(gave_up).find_map(as_status)
 }
 
-/// Returns the words of a call with those of each cause, and each of them once. The words of a call whose last
-/// error is no status are those of the log, with the place of the request.
+fn as_status<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Status> {
+    error.downcast_ref().or_else(|| error.downcast_ref::<Failure>().map(|failure| &**failure))
+}
+
+/// Returns the words of a call with those of each cause, and each of them once. They are those of the log, as if the
+/// error of the call was a [`Failure`].
 fn whole<E>(gave_up: &GaveUp<E>) -> String
 where
     GaveUp<E>: Error + 'static,
 {
-    let mut words = gave_up.to_string();
+    let words = gave_up.to_string();
     // The last error is that of an earlier attempt.
     if gave_up.cut().is_some() {
         return words;
     }
     let line = format!("{gave_up:#}");
-    if line != words && !links(gave_up).any(<dyn Error>::is::<Status>) {
-        return line;
-    }
-    for cause in links(gave_up).skip(1) {
-        let cause = match cause.downcast_ref::<Status>() {
-            Some(status) if status.message().is_empty() => status.code().description().to_owned(),
-            Some(status) => status.message().to_owned(),
-            None => cause.to_string(),
+    // From here on the words are those of `tonic`.
+    let bare = links(gave_up).find_map(|link| Some(code_of(link.downcast_ref()?)));
+    let mut words = match bare.and_then(|bare| line.split_once(&bare)) {
+        Some((before, _)) => before.trim_end_matches(": ").to_owned(),
+        None if line != words => return line,
+        None => words,
+    };
+    for link in links(gave_up).skip(1) {
+        let cause = match as_status(link) {
+            Some(status) => format!("{:#}", Failure::from(status.clone())),
+            None => link.to_string(),
         };
-        if !words.contains(&cause) {
+        let is_bare = cause == TRANSPORT && link.source().is_some();
+        if !is_bare && !words.contains(&cause) {
             words.push_str(": ");
             words.push_str(&cause);
         }
@@ -254,9 +285,16 @@ where
     words
 }
 
+/// Returns the first words of a status in the form of `tonic`, which tell its code.
+fn code_of(status: &Status) -> String {
+    let mut words = status.to_string();
+    words.truncate(words.find(", ").unwrap_or(words.len()));
+    words
+}
+
 classifies!(Status => status, word);
 
 /// Returns the name of the code.
-fn word(status: &Status) -> Option<Cow<'_, str>> {
+pub(super) fn word(status: &Status) -> Option<Cow<'_, str>> {
     name(i32::from(status.code())).map(Cow::Borrowed)
 }

@@ -12,7 +12,7 @@ use super::rows::rows;
 
 const PAGE: &str = include_str!("../../README.md");
 
-/// What the server says beside the code.
+/// The words of the server beside the code.
 #[derive(Clone, Copy)]
 enum Beside {
     Nothing,
@@ -30,15 +30,15 @@ impl Beside {
     }
 }
 
-/// Returns the rows of the table: the status, a read, an order, and the breaker.
-fn table() -> impl Iterator<Item = [&'static str; 4]> {
+/// Returns the rows of the table: the status, a read, an order, the effect, and the breaker.
+fn table() -> impl Iterator<Item = [&'static str; 5]> {
     let section = PAGE.split("### The codes of gRPC\n").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let lines = section.lines().filter(|line| line.starts_with('|')).skip(2);
     lines.map(|line| {
         let fields: Vec<_> = line.split('|').map(str::trim).collect();
-        let [_, status, read, order, breaker, _] = fields[..] else { panic!("{line}") };
-        [status, read, order, breaker]
+        let [_, status, read, order, effect, breaker, _] = fields[..] else { panic!("{line}") };
+        [status, read, order, effect, breaker]
     })
 }
 
@@ -66,11 +66,16 @@ async fn end(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Returns what the table says of the effect of a request.
+fn effect_of(verdict: &Verdict) -> &'static str {
+    if verdict.is_without_effect() { "none" } else { "not known" }
+}
+
 /// Each code stands once, and the data file has no further one.
 #[tokio::test]
 async fn the_page_has_what_each_code_of_grpc_does() {
     let mut keys = BTreeSet::new();
-    for [status, read, order, breaker] in table() {
+    for [status, read, order, effect, breaker] in table() {
         let all = |key: &str| (1..=16).map(|code| (code, key.to_owned())).collect();
         let (codes, beside) = match status {
             "each code with a wait in `grpc-retry-pushback-ms`" => {
@@ -94,8 +99,10 @@ async fn the_page_has_what_each_code_of_grpc_does() {
                 Health::Healthy => "good",
                 _ => "not counted",
             };
-            let says = [end(safe).await, end(booking).await, counted];
-            assert_eq!(says, [read, order, breaker], "{code}: {status}");
+            let [kept, other] = [safe, booking].map(|it| effect_of(&it));
+            assert_eq!(kept, other, "{code}: {status}");
+            let says = [end(safe).await, end(booking).await, kept, counted];
+            assert_eq!(says, [read, order, effect, breaker], "{code}: {status}");
         }
     }
     let rows = rows().into_iter().filter(|row| row.family == "grpc");

@@ -15,6 +15,7 @@ pub(crate) struct Row {
     pub(crate) code: &'static str,
     pub(crate) says: Says,
     pub(crate) wait: &'static str,
+    pub(crate) note: &'static str,
     pub(crate) evidence: &'static str,
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn rows() -> Vec<Row> {
 
 fn row(line: &'static str) -> Row {
     let fields: Vec<_> = line.split(',').collect();
-    let [family, code, _, safe, booking, health, wait, _, evidence] = fields[..] else {
+    let [family, code, _, safe, booking, health, wait, note, evidence] = fields[..] else {
         panic!("not nine fields: {line}")
     };
     let answer = |word| match word {
@@ -47,7 +48,7 @@ fn row(line: &'static str) -> Row {
         "own_limit" => (Health::Throttling, true),
         _ => panic!("no such health: {line}"),
     };
-    Row { family, code, says: (answer(safe), answer(booking), health, own), wait, evidence }
+    Row { family, code, says: (answer(safe), answer(booking), health, own), wait, note, evidence }
 }
 
 /// Returns what a function says under both idempotencies.

@@ -89,8 +89,17 @@ fn the_recipes_are_the_programs_of_their_tests() {
     if !folder.exists() {
         return;
     }
-    for name in ["recipe.rs", "payment.rs", "sale.rs"] {
+    for name in ["recipe.rs", "payment.rs", "sale.rs", "name.rs"] {
         let recipe = fs::read_to_string(folder.join(name)).unwrap().replace("pub(crate) ", "");
         assert!(include_str!("../../README.md").contains(&recipe), "{recipe}");
     }
+    let test = fs::read_to_string(folder.join("postgres/limits.rs")).unwrap();
+    let canceled = &test[test.find("fn canceled").unwrap()..];
+    let canceled = &canceled[..canceled.find("\n}\n").unwrap()];
+    assert!(include_str!("../../README.md").contains(canceled), "{canceled}");
+    let test = fs::read_to_string(folder.join("postgres/ignored.rs")).unwrap();
+    let savepoint = &test[test.find("            let mut savepoint").unwrap()..];
+    let savepoint = &savepoint[..savepoint.find("            Ok(").unwrap()];
+    let savepoint = savepoint.replace("\n            ", "\n");
+    assert!(include_str!("../../README.md").contains(savepoint.trim_start()), "{savepoint}");
 }

@@ -2,7 +2,9 @@
 
 mod codes;
 mod data;
+mod effects;
 mod evidence;
+mod grpc_failure;
 mod hyper;
 mod laws;
 mod provoked;

@@ -7,6 +7,7 @@ use std::{fmt, io};
 use resile_clients::Classifier;
 use resile_clients::resile::classify::Over;
 use resile_clients::resile::{Classify, Health, Verdict};
+use resile_clients::sqlx::{BeforeCommit, TransactionError};
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 
@@ -199,4 +200,29 @@ fn over_keeps_the_word_of_the_code() {
     assert_eq!(word(CallError::Sql(foreign("5"))).as_deref(), Some("5"));
     assert_eq!(word(CallError::Sql(Error::PoolTimedOut)).as_deref(), Some("PoolTimedOut"));
     assert_eq!(word(CallError::NoToken), None);
+}
+
+/// `?` in the part of a transaction before `COMMIT`, and the error of the whole transaction.
+#[test]
+fn the_error_of_a_part_is_one_before_the_commit() {
+    fn part(error: Error) -> Result<(), BeforeCommit<Foreign>> {
+        Err(error)?;
+        Ok(())
+    }
+    let sale = Classifier::non_idempotent();
+    let lost = || io::Error::from(io::ErrorKind::ConnectionReset);
+    let error = part(lost().into()).unwrap_err();
+    assert_eq!(error.to_string(), Error::from(lost()).to_string());
+    assert_eq!(error.source().unwrap().to_string(), lost().to_string());
+    let failed = TransactionError::from(error);
+    assert!(matches!(failed, TransactionError::Before(Error::Io(_))), "{failed:?}");
+    let verdict = sale.verdict(&failed).unwrap();
+    assert!(verdict.is_again() && verdict.is_without_effect());
+
+    let error = BeforeCommit::Own(Foreign(None));
+    assert_eq!((error.to_string(), error.source().is_none()), ("words".to_owned(), true));
+    let failed = TransactionError::from(error);
+    assert!(matches!(failed, TransactionError::Own(Foreign(None))), "{failed:?}");
+    let verdict = sale.verdict(&failed).unwrap();
+    assert!(!verdict.is_again() && verdict.is_without_effect());
 }

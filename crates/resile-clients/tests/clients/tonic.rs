@@ -210,6 +210,8 @@ async fn an_order_is_in_doubt_unless_its_code_says_what_happened() {
         Code::Unknown,
         Code::DeadlineExceeded,
         Code::ResourceExhausted,
+        Code::Aborted,
+        Code::OutOfRange,
         Code::Internal,
         Code::Unavailable,
         Code::DataLoss,
@@ -218,6 +220,7 @@ async fn an_order_is_in_doubt_unless_its_code_says_what_happened() {
         let code = Code::from_i32(number);
         let order = call_with(Status::new(code, "words"), Classifier::non_idempotent()).await;
         assert_eq!(order.is_in_doubt(), unknown.contains(&code), "{order}");
+        assert_eq!(order.is_without_effect(), !unknown.contains(&code), "{order}");
         assert_eq!(order.reason(), StopReason::Fatal, "{code:?}");
         let read = call_with(Status::new(code, "words"), Classifier::idempotent()).await;
         assert!(!read.is_in_doubt(), "{read}");
@@ -250,9 +253,8 @@ async fn an_order_whose_answer_may_be_unreadable_is_in_doubt() {
         let read = call_with(status, Classifier::idempotent()).await;
         assert_eq!((read.reason(), read.is_in_doubt()), (StopReason::Fatal, false));
     }
-    for other in [Status::out_of_range("page 9 of 8"), Status::unimplemented("")] {
-        assert!(!call_with(other, Classifier::non_idempotent()).await.is_in_doubt());
-    }
+    let no_method = call_with(Status::unimplemented(""), Classifier::non_idempotent()).await;
+    assert!(no_method.is_without_effect() && !no_method.is_in_doubt());
 }
 
 #[test]
@@ -268,7 +270,11 @@ fn a_pushback_is_read_from_the_metadata() {
 #[test]
 fn a_request_without_a_connection_was_never_sent() {
     let of = |error: Box<dyn Error + Send + Sync>| {
-        seen(&Status::from_error(ConnectError(error).into())).unwrap()
+        let status = Status::from_error(ConnectError(error).into());
+        for idempotency in [Idempotent, NotIdempotent] {
+            assert!(grpc::status(&status, idempotency).unwrap().is_not_sent(), "{status:?}");
+        }
+        seen(&status).unwrap()
     };
     let io = |kind: io::ErrorKind| of(io::Error::from(kind).into());
     assert_eq!(io(io::ErrorKind::ConnectionRefused), (true, true, FAILING, false));
@@ -333,7 +339,7 @@ fn a_refused_connection_in_the_chain_counts_for_codes_that_pass() {
 }
 
 /// Makes the details of a status: `RetryInfo` behind another message.
-fn details(seconds: u8, nanos: Option<u8>) -> Vec<u8> {
+pub(crate) fn details(seconds: u8, nanos: Option<u8>) -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| {
         let length = u8::try_from(bytes.len()).unwrap();
         assert!(length < 128);
@@ -521,7 +527,8 @@ async fn the_status_of_a_call_without_an_answer_has_all_words() {
         status.set_source(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)));
         status
     };
-    let policy = RetryPolicy::none().with_classifier(Classifier::non_idempotent());
+    let orders = Classifier::non_idempotent().with_place("/bank.Bank/Pay");
+    let policy = RetryPolicy::none().with_classifier(orders);
     let upstream = Upstream::new("bank").with_timer(ManualTimer::new());
     let ended = async |status: Status| {
         let call = retry(|_| std::future::ready(Err::<(), _>(status.clone())), policy, Never);
@@ -529,13 +536,16 @@ async fn the_status_of_a_call_without_an_answer_has_all_words() {
     };
     let status = grpc::to_status(ended(refused()).await);
     assert_eq!(status.code(), Code::Unavailable);
-    assert_eq!(status.message(), "bank: gave up after 1 attempt: connection refused");
+    assert_eq!(
+        status.message(),
+        "bank: gave up after 1 attempt, without effect: /bank.Bank/Pay: UNAVAILABLE: connection refused"
+    );
     let status = grpc::to_status(ended(reset()).await);
     assert_eq!(status.code(), Code::Unknown);
     assert_eq!(
         status.message(),
         "bank: gave up after 1 attempt, the request may have been executed and must not be sent \
-         again: h2 protocol error: error reading a body: connection reset",
+         again: /bank.Bank/Pay: UNKNOWN: h2 protocol error: error reading a body: connection reset",
     );
     let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Status>>().unwrap();
     assert!(gave_up.is_in_doubt());
@@ -617,7 +627,7 @@ async fn a_stated_place_is_before_the_words_of_a_status() {
     assert_eq!(last.matches("/shop.Shop/Order").count(), 1, "{words}");
 }
 
-/// What a server reads of an attempt: the timeout, and the number of attempts before it.
+/// Returns the timeout and the number of attempts before it that a server reads of an attempt.
 fn told(attempt: Attempt) -> (Option<String>, Option<String>) {
     let mut request = Request::new(());
     grpc::prepare(&mut request, attempt);

@@ -2,6 +2,7 @@
 
 mod failure;
 mod mariadb;
+mod name;
 mod payment;
 mod postgres;
 mod recipe;

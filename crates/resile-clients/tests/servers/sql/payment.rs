@@ -1,58 +1,57 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Never, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
-use sqlx::postgres::PgPool;
+use resile_clients::sqlx::{BeforeCommit, TransactionError, commit};
+use sqlx::Transaction;
+use sqlx::postgres::{PgPool, Postgres};
 
 static BANK: Upstream = Upstream::new("bank");
 
+/// The payer has too little, or an account does not exist.
 #[derive(Debug)]
-pub(crate) enum Failed {
-    Poor,
-    Bank(sqlx::Error),
-}
+pub(crate) struct Poor;
 
-impl From<sqlx::Error> for Failed {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Bank(error)
-    }
-}
+pub(crate) type Failed = TransactionError<Poor>;
 
-fn classify(clients: &Classifier, failed: &Failed) -> Option<Verdict> {
-    match failed {
-        // The transaction is dropped, so it is rolled back.
-        Failed::Poor => Some(Verdict::fatal().without_effect()),
-        Failed::Bank(error) => clients.verdict(error),
-    }
-}
-
-/// Takes an amount from an account once, however often it is called with this id.
+/// Pays an amount from one account to another once, however often it is called with this id.
 pub(crate) async fn pay(
     bank: &PgPool,
     id: &str,
-    account: i32,
+    from: i32,
+    to: i32,
     amount: i64,
 ) -> Result<(), GaveUp<Failed>> {
     let policy = RetryPolicy::contention()
         .with_attempts(u32::MAX) // the total timeout is the limit
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(Classifier::idempotent().over(classify));
-    retry(|_| attempt(bank, id, account, amount), policy, Never).on(&BANK).await
+        .with_classifier(Classifier::keyed());
+    retry(|_| commit(book(bank, id, from, to, amount)), policy, Never).on(&BANK).await
 }
 
-async fn attempt(bank: &PgPool, id: &str, account: i32, amount: i64) -> Result<(), Failed> {
-    let begin = bank.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE");
-    let mut transaction = begin.before_sending().await?;
+/// Does everything before `COMMIT`. If it fails or is cut, it is rolled back.
+async fn book(
+    bank: &PgPool,
+    id: &str,
+    from: i32,
+    to: i32,
+    amount: i64,
+) -> Result<(Transaction<'static, Postgres>, ()), BeforeCommit<Poor>> {
+    let mut transaction = bank.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await?;
     let insert = "INSERT INTO transfer (id) VALUES ($1) ON CONFLICT DO NOTHING";
     let query = sqlx::query(insert).bind(id);
     if query.execute(&mut *transaction).await?.rows_affected() == 0 {
-        return Ok(()); // an earlier attempt or call has committed
+        return Ok((transaction, ())); // an earlier attempt or call has committed
     }
-    let take = "UPDATE account SET amount = amount - $1 WHERE id = $2 AND amount >= $1";
-    let query = sqlx::query(take).bind(amount).bind(account);
-    if query.execute(&mut *transaction).await?.rows_affected() == 0 {
-        return Err(Failed::Poor);
+    let add = "UPDATE account SET amount = amount + $1 WHERE id = $2 AND amount + $1 >= 0";
+    let mut changes = [(from, -amount), (to, amount)];
+    changes.sort_unstable(); // always lock in one order: opposite payments would deadlock
+    for (id, change) in changes {
+        let query = sqlx::query(add).bind(change).bind(id);
+        if query.execute(&mut *transaction).await?.rows_affected() == 0 {
+            return Err(BeforeCommit::Own(Poor));
+        }
     }
-    Ok(transaction.commit().await?)
+    Ok((transaction, ()))
 }

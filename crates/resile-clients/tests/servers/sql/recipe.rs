@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use resile::{GaveUp, Health, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
 use resile_clients::Classifier;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use resile_clients::sqlx::{BeforeCommit, TransactionError, commit};
+use sqlx::Transaction;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, Postgres};
 
 static BANK: Upstream = Upstream::new("bank");
 
@@ -26,7 +28,10 @@ pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
 /// Reads the amount of an account.
 pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::Error>> {
     let read = "SELECT amount FROM account WHERE id = $1";
-    let query = |_| sqlx::query_scalar(read).bind(id).fetch_one(bank);
+    let query = async |_| {
+        let mut connection = bank.acquire().before_sending().await?;
+        sqlx::query_scalar(read).bind(id).fetch_one(&mut *connection).await
+    };
     retry(query, POLICY, Never).on(&BANK).await
 }
 
@@ -41,28 +46,32 @@ pub(crate) struct Transfer<'a> {
 
 /// A statement in a queue for a row waits once for each transaction before it, and `lock_timeout` limits one
 /// wait only. So the server ends the whole statement, and a transfer waits again.
-fn queued(error: &sqlx::Error) -> Option<Verdict> {
+pub(crate) fn queued<E>(failed: &TransactionError<E>) -> Option<Verdict> {
+    let TransactionError::Before(error) = failed else { return None };
     let is_ended = error.as_database_error()?.code()? == "57014";
-    is_ended.then(|| Verdict::transient().with_health(Health::Unknown))
+    is_ended.then(|| Verdict::transient().with_health(Health::Unknown).without_effect())
 }
 
 /// Makes a transfer once, however often it is called.
 pub(crate) async fn transfer(
     bank: &PgPool,
     transfer: &Transfer<'_>,
-) -> Result<(), GaveUp<sqlx::Error>> {
-    let policy = POLICY.with_classifier((queued, Classifier::idempotent()));
-    retry(|_| attempt(bank, transfer), policy, Never).on(&BANK).await
+) -> Result<(), GaveUp<TransactionError>> {
+    let policy = POLICY.with_classifier((queued, Classifier::keyed()));
+    retry(|_| commit(book(bank, transfer)), policy, Never).on(&BANK).await
 }
 
-/// Makes the whole transaction. If it is dropped, it is rolled back.
-async fn attempt(bank: &PgPool, transfer: &Transfer<'_>) -> sqlx::Result<()> {
-    let mut transaction = bank.begin().before_sending().await?;
+/// Does everything before `COMMIT`. If it fails or is cut, it is rolled back.
+async fn book(
+    bank: &PgPool,
+    transfer: &Transfer<'_>,
+) -> Result<(Transaction<'static, Postgres>, ()), BeforeCommit> {
+    let mut transaction = bank.begin().await?;
     // This waits for an earlier attempt whose `COMMIT` is still running.
     let insert = "INSERT INTO transfer (id) VALUES ($1) ON CONFLICT DO NOTHING";
     let query = sqlx::query(insert).bind(transfer.id);
     if query.execute(&mut *transaction).await?.rows_affected() == 0 {
-        return Ok(()); // an earlier attempt or call has committed
+        return Ok((transaction, ())); // an earlier attempt or call has committed
     }
     let add = "UPDATE account SET amount = amount + $1 WHERE id = $2";
     let mut changes = [(transfer.from, -transfer.amount), (transfer.to, transfer.amount)];
@@ -71,5 +80,5 @@ async fn attempt(bank: &PgPool, transfer: &Transfer<'_>) -> sqlx::Result<()> {
         let query = sqlx::query(add).bind(change).bind(id);
         query.execute(&mut *transaction).await?;
     }
-    transaction.commit().await
+    Ok((transaction, ()))
 }

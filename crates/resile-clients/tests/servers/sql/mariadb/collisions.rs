@@ -98,3 +98,33 @@ async fn a_row_that_changed_since_the_snapshot() {
     })
     .await;
 }
+
+/// All of the transaction was rolled back, so a statement after an ignored error is kept at once, without a `COMMIT`.
+#[tokio::test]
+async fn a_statement_after_an_ignored_error_is_kept() {
+    within(async {
+        let server = shared();
+        let mut admin = Session::new(&server).await;
+        admin.table("ignored").await;
+        let pool = MySqlPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(options(&server).database("mysql")).await.unwrap();
+        sqlx::raw_sql("SET innodb_snapshot_isolation = 1").execute(&pool).await.unwrap();
+        let mut transaction = pool.begin().await.unwrap();
+        let [add, read, late, again] = [
+            "UPDATE ignored SET n = n + 1 WHERE id = 2",
+            "SELECT * FROM ignored",
+            "UPDATE ignored SET n = n + 1 WHERE id = 1",
+            "UPDATE ignored SET n = n + 100 WHERE id = 2",
+        ];
+        sqlx::query(add).execute(&mut *transaction).await.unwrap();
+        sqlx::query(read).execute(&mut *transaction).await.unwrap();
+        admin.run("UPDATE ignored SET n = 10 WHERE id = 1").await.unwrap();
+        let failure = sqlx::query(late).execute(&mut *transaction).await.unwrap_err();
+        assert_eq!(Failure::from(failure).word, "1020");
+        sqlx::query(again).execute(&mut *transaction).await.unwrap();
+        drop(transaction);
+        pool.begin().await.unwrap().commit().await.unwrap();
+        assert_eq!(admin.sum("ignored").await, 110);
+    })
+    .await;
+}

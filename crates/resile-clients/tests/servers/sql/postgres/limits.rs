@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use resile::{Never, ResilienceExt, RetryPolicy, StopReason, retry};
+use resile::{Classify, Health, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry};
 use resile_clients::Classifier;
 use server::Server;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -89,6 +89,52 @@ async fn a_call_without_a_connection_has_no_effect() {
             let gave_up = retry(ask, cut, Never).await.unwrap_err();
             assert_eq!(gave_up.is_without_effect(), is_known, "{gave_up:?}");
         }
+    })
+    .await;
+}
+
+/// The form that the README names for a server that is PostgreSQL itself.
+fn canceled(error: &sqlx::Error) -> Option<Verdict> {
+    let is_ended = error.as_database_error()?.code()? == "57014";
+    is_ended.then(|| Verdict::fatal().with_health(Health::Unknown).without_effect())
+}
+
+/// A statement without a key is ended by its timeout or by an operator.
+#[tokio::test]
+async fn a_canceled_statement_is_in_doubt_unless_the_program_knows_the_server() {
+    within(async {
+        let server = shared();
+        let mut admin = Admin::new(&server).await;
+        admin.table("canceled").await;
+        let bank = PgPoolOptions::new().connect_lazy_with(
+            options(&server).options([("statement_timeout", "1s")]).application_name("canceled"),
+        );
+        let order = Classifier::non_idempotent();
+        let policy = RetryPolicy::contention();
+        let add = "UPDATE canceled SET n = n + 1 WHERE pg_sleep(60) IS NOT NULL";
+        let op = |_| sqlx::query(add).execute(&bank);
+        let slept = "application_name = 'canceled' AND wait_event = 'PgSleep'";
+        for by_hand in [false, true] {
+            let cancel = async {
+                if by_hand {
+                    admin.until_seen(slept).await;
+                    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE";
+                    admin.run(&format!("{cancel} {slept}")).await;
+                }
+            };
+            let call = retry(op, policy.with_classifier(order), Never);
+            let (gave_up, ()) = tokio::join!(call, cancel);
+            let gave_up = gave_up.unwrap_err();
+            assert!(gave_up.is_in_doubt() && !gave_up.is_without_effect(), "{gave_up:?}");
+            assert_eq!(order.error_type(gave_up.last().unwrap()).as_deref(), Some("57014"));
+        }
+        for pair in [(canceled, order), (canceled, Classifier::keyed())] {
+            let gave_up = retry(op, policy.with_classifier(pair), Never).await.unwrap_err();
+            let end = (gave_up.reason(), gave_up.is_in_doubt(), gave_up.is_without_effect());
+            assert_eq!(end, (StopReason::Fatal, false, true), "{gave_up:?}");
+            assert!(gave_up.to_string().contains(", without effect"), "{gave_up}");
+        }
+        assert_eq!(admin.sum("canceled").await, 0);
     })
     .await;
 }

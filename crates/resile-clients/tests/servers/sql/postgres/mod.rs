@@ -3,7 +3,9 @@
 mod collisions;
 mod cuts;
 mod faults;
+mod ignored;
 mod limits;
+mod name;
 mod payment;
 mod sale;
 mod session;
@@ -133,6 +135,26 @@ impl Admin {
             INSERT INTO {name} VALUES (1, 0), (2, 0)"
         ))
         .await;
+    }
+
+    /// Makes each `COMMIT` after an `INSERT` into this table last so long, by a deferred trigger.
+    pub(crate) async fn slow_commit(&mut self, table: &str, seconds: u32) {
+        self.run(&format!(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                PERFORM pg_sleep({seconds});
+                RETURN NULL;
+            END $$;
+            CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON {table} DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW EXECUTE FUNCTION slow()"
+        ))
+        .await;
+    }
+
+    /// Ends the sessions that are found, once there is one. The condition is that on `pg_stat_activity`.
+    pub(crate) async fn end(&mut self, condition: &str) {
+        self.until_seen(condition).await;
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE";
+        self.run(&format!("{end} pid <> pg_backend_pid() AND {condition}")).await;
     }
 
     /// Returns the sum of `n`.

@@ -11,30 +11,27 @@ use tokio::task::JoinSet;
 use super::{Admin, Postgres, alone, options};
 use crate::row::within;
 use crate::sql::recipe::open;
-use crate::sql::sale::{Failed, classify, sell};
+use crate::sql::sale::{Failed, SoldOut, sell};
 
 const TASKS: i64 = 20;
 const ROUNDS: i64 = 10;
 const PIECES: &str = "SELECT pieces FROM stock WHERE item = 1";
 
-impl fmt::Display for Failed {
+impl fmt::Display for SoldOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SoldOut => "sold out",
-            Self::Before(_) => "before COMMIT",
-            Self::Commit(_) => "at COMMIT",
-        })
+        f.write_str("sold out")
     }
 }
 
-impl Error for Failed {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::SoldOut => None,
-            Self::Before(error) | Self::Commit(error) => Some(error),
-        }
-    }
-}
+impl Error for SoldOut {}
+
+/// Makes each `COMMIT` after an `UPDATE` last 9 s.
+const SLOW_COMMIT: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_sleep(9);
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON stock DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION slow()";
 
 /// Starts a server with 1,000 pieces of one item.
 async fn shop() -> (Server<Postgres>, Admin) {
@@ -45,13 +42,6 @@ async fn shop() -> (Server<Postgres>, Admin) {
     (server, admin)
 }
 
-/// Ends the session that is found. The condition is that on `pg_stat_activity`.
-async fn end(admin: &mut Admin, condition: &str) {
-    admin.until_seen(condition).await;
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE";
-    admin.run(&format!("{end} pid <> pg_backend_pid() AND {condition}")).await;
-}
-
 #[tokio::test]
 async fn a_session_that_is_ended_before_the_commit_is_made_again() {
     within(async {
@@ -60,11 +50,11 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
         other.run("BEGIN; UPDATE stock SET pieces = pieces WHERE item = 1").await;
         let shop = open(options(&server));
         let kill = async {
-            end(&mut admin, "wait_event_type = 'Lock'").await;
+            admin.end("wait_event_type = 'Lock'").await;
             other.run("ROLLBACK").await;
         };
         let (done, ()) = tokio::join!(sell(&shop, 1), kill);
-        done.unwrap();
+        assert_eq!(done.unwrap(), 999);
         assert!(server.place().log().contains("terminating connection"));
         assert_eq!(admin.one(PIECES).await, 999);
     })
@@ -76,26 +66,36 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
 async fn a_session_that_is_ended_at_the_commit_is_in_doubt() {
     within(async {
         let (server, mut admin) = shop().await;
-        admin
-            .run(
-                "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                    PERFORM pg_sleep(60);
-                    RETURN NULL;
-                END $$;
-                CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON stock DEFERRABLE INITIALLY DEFERRED
-                    FOR EACH ROW EXECUTE FUNCTION slow()",
-            )
-            .await;
+        admin.run(SLOW_COMMIT).await;
         let shop = open(options(&server));
-        let kill = end(&mut admin, "query = 'COMMIT' AND state = 'active'");
+        let kill = admin.end("query = 'COMMIT' AND state = 'active'");
         let (done, ()) = tokio::join!(sell(&shop, 1), kill);
         let gave_up = done.unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Fatal, 1), "{gave_up:#}");
-        assert!(gave_up.is_in_doubt(), "{gave_up:#}");
+        assert!(gave_up.is_in_doubt() && !gave_up.is_without_effect(), "{gave_up:#}");
         let failed = gave_up.into_last().unwrap();
         assert!(matches!(failed, Failed::Commit(_)), "{failed:?}");
-        let sale = Classifier::non_idempotent().over(classify);
+        let sale = Classifier::non_idempotent();
         assert_eq!(sale.error_type(&failed).as_deref(), Some("57P01"));
+    })
+    .await;
+}
+
+/// The server ends the `COMMIT` after the attempt is cut, so the piece is sold.
+#[tokio::test]
+async fn a_cut_at_the_commit_is_in_doubt() {
+    within(async {
+        let (server, mut admin) = shop().await;
+        admin.run(SLOW_COMMIT).await;
+        let shop = open(options(&server));
+        let gave_up = sell(&shop, 1).await.unwrap_err();
+        assert_eq!((gave_up.attempts(), gave_up.cut().is_some()), (1, true), "{gave_up:#}");
+        assert!(gave_up.is_in_doubt() && !gave_up.is_without_effect(), "{gave_up:#}");
+        let words = gave_up.to_string();
+        assert!(words.ends_with("did not finish within 7s, its request was sent)"), "{words}");
+        assert_eq!(admin.one(PIECES).await, 1000);
+        admin.until_gone("query = 'COMMIT' AND state = 'active'").await;
+        assert_eq!(admin.one(PIECES).await, 999);
     })
     .await;
 }
@@ -113,7 +113,8 @@ async fn a_cut_before_the_commit_is_not_in_doubt() {
         // The timeout may end between two attempts too.
         let words = gave_up.to_string();
         assert_eq!(words.contains("without effect"), gave_up.cut().is_some(), "{words}");
-        assert!(!gave_up.is_in_doubt(), "{gave_up:#}");
+        assert!(!words.contains("was sent"), "{words}");
+        assert!(!gave_up.is_in_doubt() && gave_up.is_without_effect(), "{gave_up:#}");
         other.run("ROLLBACK").await;
         shop.close().await;
         assert_eq!(admin.one(PIECES).await, 1000);
@@ -144,6 +145,7 @@ async fn a_refusal_before_the_commit_is_not_in_doubt() {
             let gave_up = sell(&shop, 1).await.unwrap_err();
             let end = (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt());
             assert_eq!(end, (StopReason::Fatal, 1, false), "{gave_up:#}");
+            assert!(gave_up.is_without_effect());
             assert_eq!(admin.one(PIECES).await, 1000);
         }
     })
@@ -167,9 +169,9 @@ async fn no_piece_is_sold_that_is_not_there() {
                 sold += 1;
                 continue;
             };
-            assert!(!gave_up.is_in_doubt(), "{gave_up:#}");
+            assert!(!gave_up.is_in_doubt() && gave_up.is_without_effect(), "{gave_up:#}");
             assert_eq!(gave_up.reason(), StopReason::Fatal, "{gave_up:#}");
-            assert!(matches!(gave_up.into_last(), Some(Failed::SoldOut)));
+            assert!(matches!(gave_up.into_last(), Some(Failed::Own(SoldOut))));
         }
         assert_eq!((sold, admin.one(PIECES).await), (5, 0));
     })

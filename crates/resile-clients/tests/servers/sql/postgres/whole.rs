@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use resile::StopReason;
+use resile::{Health, StopReason};
 use server::Server;
 use sqlx::postgres::PgPoolOptions;
 use tokio::task::JoinSet;
@@ -127,8 +127,14 @@ async fn a_call_that_only_waited_for_the_pool_is_not_in_doubt() {
         let (server, _admin) = bank(&[]).await;
         let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options(&server));
         let held = pool.acquire().await.unwrap();
-        let gave_up = transfer(&pool, &to_two("a", 7)).await.unwrap_err();
-        assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Deadline, false));
+        let call = to_two("a", 7);
+        let (gave_up, read) = tokio::join!(transfer(&pool, &call), amount(&pool, 1));
+        for gave_up in [gave_up.unwrap_err().into_boxed(), read.unwrap_err().into_boxed()] {
+            assert_eq!((gave_up.reason(), gave_up.is_in_doubt()), (StopReason::Deadline, false));
+            assert!(gave_up.is_without_effect(), "{gave_up:#}");
+            // The pool may be used up or the server may be gone, so no breaker counts it.
+            assert_eq!(gave_up.verdict().unwrap().health(), Health::Unknown, "{gave_up:#}");
+        }
         drop(held);
         assert_eq!(amount(&pool, 1).await.unwrap(), 1000);
     })
@@ -144,10 +150,7 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
         other.run("BEGIN; UPDATE account SET amount = amount WHERE id = 1").await;
         let bank = open(options(&server));
         let end = async {
-            let waits = "wait_event_type = 'Lock'";
-            admin.until_seen(waits).await;
-            let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE";
-            admin.run(&format!("{ended} {waits}")).await;
+            admin.end("wait_event_type = 'Lock'").await;
             other.run("COMMIT").await;
         };
         let call = to_two("a", 7);
@@ -159,25 +162,13 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
     .await;
 }
 
-/// Returns a trigger at `COMMIT` that takes longer than the attempt may.
-fn slow_commit(seconds: u32) -> String {
-    format!(
-        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            PERFORM pg_sleep({seconds});
-            RETURN NULL;
-        END $$;
-        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON transfer DEFERRABLE INITIALLY DEFERRED
-            FOR EACH ROW EXECUTE FUNCTION slow()"
-    )
-}
-
 /// An `UPDATE` in a queue waits once for each transaction before it, and `lock_timeout` limits one wait only.
 /// So the server ends the statement, and the transfer waits again.
 #[tokio::test]
 async fn a_queue_for_one_row_ends_no_call() {
     within(async {
         let (server, mut admin) = bank(&[]).await;
-        admin.run(&slow_commit(1)).await;
+        admin.slow_commit("transfer", 1).await;
         let bank = open(options(&server));
         let mut tasks = JoinSet::new();
         for task in 0..8 {
@@ -200,7 +191,7 @@ async fn a_queue_for_one_row_ends_no_call() {
 async fn a_commit_lasts_longer_than_the_timeout_of_a_statement() {
     within(async {
         let (_server, mut admin) = bank(&[]).await;
-        admin.run(&slow_commit(1)).await;
+        admin.slow_commit("transfer", 1).await;
         admin.run("SET statement_timeout = '100ms'; BEGIN").await;
         admin.run("INSERT INTO transfer (id) VALUES ('a')").await;
         admin.run("COMMIT").await;
@@ -219,7 +210,7 @@ async fn a_commit_lasts_longer_than_the_timeout_of_a_statement() {
 async fn a_commit_that_is_cut_is_not_made_twice() {
     within(async {
         let (server, mut admin) = bank(&[]).await;
-        admin.run(&slow_commit(9)).await;
+        admin.slow_commit("transfer", 9).await;
         let bank = open(options(&server));
         let look = async {
             tokio::time::sleep(LONG).await;
@@ -243,12 +234,17 @@ async fn a_commit_that_is_cut_is_not_made_twice() {
 async fn a_transfer_may_be_made_after_its_call_gave_up() {
     within(async {
         let (server, mut admin) = bank(&[]).await;
-        admin.run(&slow_commit(17)).await;
+        admin.slow_commit("transfer", 17).await;
         let bank = open(options(&server));
         let call = to_two("a", 7);
         let gave_up = transfer(&bank, &call).await.unwrap_err();
         assert!(!gave_up.is_in_doubt() && gave_up.cut().is_some(), "{gave_up}");
+        assert!(!gave_up.is_without_effect());
         let count = "SELECT count(*) FROM transfer";
+        // The next call speaks of itself alone.
+        let closed = open(options(&server));
+        closed.close().await;
+        assert!(transfer(&closed, &call).await.unwrap_err().is_without_effect());
         assert_eq!(admin.one(count).await, 0);
         transfer(&bank, &call).await.unwrap();
         assert_eq!(admin.one(count).await, 1);
