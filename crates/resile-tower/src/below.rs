@@ -27,11 +27,24 @@ pub(crate) fn is_not_sent(error: &(dyn Error + 'static)) -> bool {
     links(error).filter_map(|error| error.downcast_ref()).any(Failure::is_not_sent)
 }
 
+/// Returns the error in one of a middleware, whose source is that of the error in it.
+#[cfg(feature = "reqwest-middleware-0_5")]
+pub(crate) fn in_middleware(error: &reqwest_middleware::Error) -> &(dyn Error + 'static) {
+    match error {
+        reqwest_middleware::Error::Middleware(error) => &**error,
+        reqwest_middleware::Error::Reqwest(error) => error,
+    }
+}
+
 /// Returns the next error. The source of an `io::Error` is that of the error in it, and that of a failure
 /// of HTTP is its innermost cause, so they would leave out what is between.
 fn next<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.cause();
+    }
+    #[cfg(feature = "reqwest-middleware-0_5")]
+    if let Some(error) = error.downcast_ref() {
+        return Some(in_middleware(error));
     }
     match error.downcast_ref::<io::Error>() {
         Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),

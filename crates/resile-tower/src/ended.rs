@@ -15,17 +15,22 @@ pub(crate) fn ended<T>(
     note: impl FnOnce(&mut T, GaveUp<Boxed>),
 ) -> Result<T, GaveUp<Boxed>> {
     let is_last = gave_up.cut().is_none() && gave_up.reason() != StopReason::Cancelled;
-    let mut answer = None;
+    let (mut answer, mut own) = (None, None);
     let gave_up = gave_up.map(|failed| {
-        let (found, error) = failed.split();
-        answer = found;
+        let (found, error, behind) = failed.split();
+        (answer, own) = (found, behind);
         error
     });
+    let gave_up = gave_up.into_boxed();
+    let gave_up = match own {
+        Some(error) => gave_up.with_last(error),
+        None => gave_up,
+    };
     match answer {
         Some(mut answer) if is_last => {
-            note(&mut answer, gave_up.into_boxed());
+            note(&mut answer, gave_up);
             Ok(answer)
         }
-        _ => Err(gave_up.into_boxed()),
+        _ => Err(gave_up),
     }
 }

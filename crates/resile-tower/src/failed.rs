@@ -13,7 +13,8 @@ use crate::judge::Judged;
 /// the [`GaveUp`](resile::GaveUp). An observer can find it by
 /// [`AttemptFailure::source`](resile::observe::AttemptFailure::source).
 ///
-/// `Display` writes the words of the error, or those of the judge on the answer. A request of HTTP has its
+/// `Display` writes the words of the error, or those of the judge on the answer or on an error of the transport of
+/// gRPC. A request of HTTP has its
 /// method and its path before them, and one of gRPC its path. If the request could not be made again, the
 /// reason follows. The source is that of the error.
 pub struct Failed<T> {
@@ -22,6 +23,8 @@ pub struct Failed<T> {
     error: BoxError,
     verdict: Option<Verdict>,
     error_type: Option<Cow<'static, str>>,
+    /// The words of the judge on the error and its sources.
+    words: Option<String>,
     /// The place that the request went to.
     place: Option<String>,
     /// The reason for which the request cannot be made again.
@@ -30,8 +33,8 @@ pub struct Failed<T> {
 
 impl<T> Failed<T> {
     pub(crate) fn new(answer: Option<T>, judged: Judged) -> Self {
-        let Judged { error, verdict, error_type } = judged;
-        Self { answer, error, verdict, error_type, place: None, once: None }
+        let Judged { error, verdict, error_type, words } = judged;
+        Self { answer, error, verdict, error_type, words, place: None, once: None }
     }
 
     /// Adds the place that the request went to.
@@ -66,14 +69,18 @@ impl<T> Failed<T> {
     }
 
     /// Returns the answer, and the error alone. The error says why the request could not be made
-    /// again, if that is so.
-    pub(crate) fn split(self) -> (Option<T>, BoxError) {
-        let Self { answer, error, verdict, error_type, once, .. } = self;
-        if once.is_none() {
-            return (answer, error);
+    /// again, if that is so. The words of the judge come before the error that has other ones.
+    pub(crate) fn split(self) -> (Option<T>, BoxError, Option<BoxError>) {
+        let Self { answer, error, verdict, error_type, words, once, .. } = self;
+        if once.is_some() {
+            let (none, place) = (None::<()>, None);
+            let failed = Failed { answer: none, error, verdict, error_type, words, place, once };
+            return (answer, failed.into(), None);
         }
-        let place = None;
-        (answer, Failed::<()> { answer: None, error, verdict, error_type, place, once }.into())
+        match words {
+            Some(words) => (answer, words.into(), Some(error)),
+            None => (answer, error, None),
+        }
     }
 }
 
@@ -94,8 +101,11 @@ impl<T> fmt::Display for Failed<T> {
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
         }
-        // Passes the alternate form on, which leaves out what the verdict has.
-        self.error.fmt(f)?;
+        match &self.words {
+            Some(words) => f.write_str(words)?,
+            // Passes the alternate form on, which leaves out what the verdict has.
+            None => self.error.fmt(f)?,
+        }
         match &self.once {
             Some(why) => write!(f, " (sent once: {why})"),
             None => Ok(()),

@@ -118,7 +118,10 @@ impl By {
         match self {
             Self::Aws => "set `RetryConfig::disabled()`, or leave this layer out",
             Self::Envoy => "remove the `retry_policy` of its route, or leave this layer out",
-            Self::Grpc => "remove the `retryPolicy` of its service config, or leave this layer out",
+            Self::Grpc => {
+                "remove the `retryPolicy` of its service config or the `retry` around its call, \
+                 or leave this layer out"
+            }
             Self::ReqwestRetry => "leave `RetryTransientMiddleware` out",
             Self::Stainless => "set its `max_retries` to 0, or leave this layer out",
         }
@@ -132,12 +135,15 @@ fn field(fields: &str, name: &str) -> Option<u32> {
 }
 
 /// A call site as a key: file, line and column.
-type Key = (&'static str, u32, u32);
+pub(crate) type Key = (&'static str, u32, u32);
+
+pub(crate) fn key(site: Site) -> Key {
+    (site.file(), site.line(), site.column())
+}
 
 /// The warnings so far. The number of call sites in the source bounds it.
 static TOLD: Mutex<BTreeSet<(Key, By)>> = Mutex::new(BTreeSet::new());
 
 fn is_new(site: Site, by: By) -> bool {
-    let key = (site.file(), site.line(), site.column());
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert((key, by))
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert((key(site), by))
 }

@@ -4,6 +4,7 @@
 mod answer;
 #[cfg(feature = "tonic-0_14")]
 mod lent;
+mod listed;
 mod no_status;
 mod retry_info;
 mod status;
@@ -54,13 +55,15 @@ use crate::{BoxError, RetryLayer, UpstreamLayer};
 ///
 /// The `error.type` of a failure is the name of a code, also after an error: with the feature `tonic-0_14`
 /// the one that `tonic` has for the error, and without it `UNAVAILABLE` if the request was never sent and
-/// `UNKNOWN` otherwise. That of the answer of a proxy is its status of HTTP, such as `503`.
+/// `UNKNOWN` otherwise. That of the answer of a proxy is its status of HTTP, such as `503`, and its words are
+/// `no grpc-status: 503 Service Unavailable`.
 ///
 /// A call that ends with an answer which is a failure leaves its [end](crate::judge) in the extensions of
 /// the answer.
 ///
 /// The words of a failure begin with the path of the request, such as `/weather.Weather/Get`. So do those
-/// of an attempt that was cut.
+/// of an attempt that was cut. Those of an error of the transport have the name of its code next, as a status has
+/// it: `/weather.Weather/Get: UNAVAILABLE: tcp connect error: Connection refused (os error 111)`.
 ///
 /// Each request of gRPC is a `POST`, so nobody but you knows whether it may be executed twice. The layer
 /// has a default and a [list](RetryLayer::with_idempotent) of methods, and the extensions of a request
@@ -128,8 +131,11 @@ impl<R, X, K> RetryLayer<Grpc, R, X, K> {
     /// replaces the first one.
     ///
     /// The extensions of a request count before this list. The first slash of a path may be left out. A path
-    /// that no request has does nothing.
+    /// that no request has does nothing. One without a service or a method, such as `Price` or `/shop.Shop/*`,
+    /// is logged as a warning. Nobody can know that another one has a letter in the wrong case: then the line of
+    /// the call says `must not be sent again: /shop.Shop/Stock` with the path to list.
     pub fn with_idempotent(mut self, paths: &'static [&'static str]) -> Self {
+        listed::watch(paths, self.site);
         self.judge.twice = paths;
         self
     }
@@ -144,19 +150,11 @@ impl<X: Target> UpstreamLayer<Grpc, X> {
     }
 }
 
-impl Grpc {
-    /// Returns whether the list has a path, with its first slash or without.
-    fn is_listed(&self, path: &str) -> bool {
-        let bare = path.strip_prefix('/');
-        self.twice.iter().any(|listed| *listed == path || Some(*listed) == bare)
-    }
-}
-
 impl<B> SealedJudge<Request<B>> for Grpc {
     type Rule = GrpcRule;
 
     fn rule(&self, request: &Request<B>) -> GrpcRule {
-        let is_listed = || self.is_listed(request.uri().path());
+        let is_listed = || listed::has(self.twice, request.uri().path());
         let classifier = match (classifier_set(request.extensions()), self.idempotency) {
             (Some(set), _) => set,
             (None, Idempotency::Idempotent) => Classifier::idempotent(),
@@ -233,10 +231,13 @@ impl GrpcRule {
     /// Returns the failure that an answer without a status is. The rule of HTTP reads its `Retry-After`, and
     /// knows that a 429 was not executed. What is no failure there has the verdict of its code.
     fn judged_http(&self, status: StatusCode, headers: &HeaderMap) -> Option<Judged> {
-        judged_answer(self.classifier, status, headers).or_else(|| {
-            let failure = (status != StatusCode::OK).then_some(NoStatus(status))?;
-            let verdict = code(failure.code(), Pushback::None, self.idempotency());
-            Some(Judged::new(failure.into(), verdict, Some(status.as_str().to_owned().into())))
-        })
+        let judged = judged_answer(self.classifier, status, headers);
+        if judged.is_none() && status == StatusCode::OK {
+            return None;
+        }
+        let failure = NoStatus(status);
+        let by_code = || code(failure.code(), Pushback::None, self.idempotency());
+        let verdict = judged.map_or_else(by_code, |judged| judged.verdict);
+        Some(Judged::new(failure.into(), verdict, Some(status.as_str().to_owned().into())))
     }
 }

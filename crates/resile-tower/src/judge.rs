@@ -106,6 +106,8 @@ pub struct Judged {
     pub(crate) error: BoxError,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) error_type: Option<Cow<'static, str>>,
+    /// The words of the error with its sources, if the judge has other ones.
+    pub(crate) words: Option<String>,
 }
 
 impl Judged {
@@ -114,7 +116,7 @@ impl Judged {
         verdict: Option<Verdict>,
         error_type: Option<Cow<'static, str>>,
     ) -> Self {
-        Self { error, verdict, error_type }
+        Self { error, verdict, error_type, words: None }
     }
 
     /// Replaces the verdict, and keeps the words.

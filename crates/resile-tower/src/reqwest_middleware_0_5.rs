@@ -1,6 +1,7 @@
 //! A middleware for `reqwest-middleware` 0.5.
 
 mod attempt;
+mod inner;
 mod middleware;
 mod on;
 mod place;

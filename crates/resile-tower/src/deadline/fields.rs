@@ -48,6 +48,14 @@ pub(crate) fn take_limit(headers: &mut HeaderMap) -> Option<Duration> {
     Some(told)
 }
 
+/// Returns what a server may use of the time that a request of gRPC tells. A caller of this crate stops
+/// [`MARGIN`] earlier than it tells, and each answer needs some time for its way. A call of the handler that ended
+/// later would be dropped with the handler, and no breaker and no line would know of it.
+pub(super) fn usable(told: Duration) -> Duration {
+    let way = MARGIN.min(told / 10);
+    told.saturating_sub((MARGIN + way).min(told / 2))
+}
+
 /// Returns whether a request or an answer is one of gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);

@@ -6,7 +6,7 @@ use http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::fields::{EXPECTED, is_grpc, read};
+use super::fields::{EXPECTED, is_grpc, read, usable};
 use super::serving::Limit;
 use super::{Deadline, DeadlineFuture};
 
@@ -19,6 +19,10 @@ use super::{Deadline, DeadlineFuture};
 /// * **The maximum** bounds what a caller may ask for, and it is the limit of a request without a header.
 /// * **An unreadable value is ignored**, as if it were absent: it may be that of a proxy, and the request
 ///   itself is good.
+/// * **A request of gRPC** has less time than its header tells: 50 ms and a tenth of the time are kept, at most 100 ms
+///   and at most half. A client of this family tells 50 ms more than it waits, and the answer needs time for its way.
+///   So a call of the handler ends by itself at the deadline, with its line and its report to the breaker, before
+///   the caller resets the stream and the handler is dropped.
 /// * **At the deadline** the handler is dropped. The answer is a 504 (Gateway Timeout), or for gRPC the
 ///   status 4 (`DEADLINE_EXCEEDED`) with a message that names the limit. The body is empty. So is the answer if the handler itself ends with
 ///   an error then. A request without time left is not handled.
@@ -97,11 +101,16 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let DeadlineLayer { maximum, header } = &self.layer;
-        let told = read(request.headers(), header).filter(|told| told < maximum);
-        let left = told.unwrap_or(*maximum);
-        let limit = told.map_or(Limit::Server(left), Limit::Caller);
-        let (deadline, limit) =
-            (Deadline::after(left), is_grpc(request.headers()).then_some(limit));
+        let is_grpc = is_grpc(request.headers());
+        let told = read(request.headers(), header);
+        let usable = told.map(|told| if is_grpc { usable(told) } else { told });
+        let usable = usable.filter(|usable| usable < maximum);
+        let left = usable.unwrap_or(*maximum);
+        let limit = match (usable, told) {
+            (Some(_), Some(told)) => Limit::Caller(told),
+            _ => Limit::Server(left),
+        };
+        let (deadline, limit) = (Deadline::after(left), is_grpc.then_some(limit));
         if left.is_zero() {
             return DeadlineFuture::new(deadline, limit, None);
         }

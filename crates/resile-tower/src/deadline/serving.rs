@@ -79,7 +79,7 @@ impl fmt::Display for Limit {
                 f.write_str("the request arrived when its caller had no time left")
             }
             Self::Caller(left) => {
-                write!(f, "the request did not finish within the {left:?} that its caller waits")
+                write!(f, "the request did not finish in time for its caller, which waits {left:?}")
             }
             Self::Server(maximum) => {
                 write!(

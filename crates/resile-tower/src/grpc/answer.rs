@@ -13,7 +13,7 @@ use super::retry_info::details;
 use super::status;
 
 /// Makes an answer that is a failure the error of its call, whose last error is then the [`Status`] of the
-/// answer.
+/// answer. Its words in `{:#}` stay those of the log.
 ///
 /// `tonic` reads the status of an answer from its headers and drops the extensions, so its caller cannot
 /// learn whether the request may have been executed. Above a layer of this crate this function and
@@ -71,7 +71,7 @@ pub fn answer_to_error<B>(
     match answer.extensions_mut().remove().map(Arc::<GaveUp<Boxed>>::try_unwrap) {
         Some(Ok(gave_up)) => {
             let status = status_of(answer.status(), answer.headers());
-            Err(gave_up.map(|_| status).into_boxed())
+            Err(gave_up.with_last(status))
         }
         Some(Err(shared)) => {
             answer.extensions_mut().insert(shared);
@@ -84,8 +84,8 @@ pub fn answer_to_error<B>(
 /// Returns the status of an answer that is a failure.
 fn status_of(status: StatusCode, headers: &HeaderMap) -> Status {
     let Some(read) = headers.get("grpc-status") else {
-        let code = Code::from_i32(NoStatus(status).code());
-        return Status::new(code, format!("the answer has no grpc-status: {status}"));
+        let failure = NoStatus(status);
+        return Status::new(Code::from_i32(failure.code()), failure.to_string());
     };
     let read = status::Status::read(read, headers);
     let code = read.code.map_or(Code::Unknown, Code::from_i32);

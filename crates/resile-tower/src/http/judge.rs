@@ -104,13 +104,18 @@ pub(crate) fn classifier_set(extensions: &Extensions) -> Option<Classifier> {
     let set = extensions.get().copied();
     #[cfg(feature = "grpc")]
     let set = set.or_else(|| {
-        let clients = extensions.get().map(resile_clients::Classifier::is_idempotent);
-        let is_idempotent = clients.or_else(|| {
-            let idempotency = extensions.get::<resile_clients::Idempotency>()?;
-            Some(*idempotency == resile_clients::Idempotency::Idempotent)
-        });
-        is_idempotent.map(|is_idempotent| {
-            if is_idempotent { Classifier::idempotent() } else { Classifier::non_idempotent() }
+        let clients = extensions.get().copied().or_else(|| {
+            Some(match extensions.get::<resile_clients::Idempotency>()? {
+                resile_clients::Idempotency::Idempotent => resile_clients::Classifier::idempotent(),
+                resile_clients::Idempotency::NotIdempotent => {
+                    resile_clients::Classifier::non_idempotent()
+                }
+            })
+        })?;
+        Some(match (clients.unanswered().is_keyed(), clients.is_idempotent()) {
+            (true, _) => Classifier::keyed(),
+            (false, true) => Classifier::idempotent(),
+            (false, false) => Classifier::non_idempotent(),
         })
     });
     set
@@ -124,7 +129,7 @@ pub(crate) fn classifier_of(
 ) -> Classifier {
     match classifier_set(extensions) {
         Some(set) => set,
-        None if headers.contains_key(IDEMPOTENCY_KEY) => Classifier::idempotent(),
+        None if headers.contains_key(IDEMPOTENCY_KEY) => Classifier::keyed(),
         None => Classifier::for_method(method),
     }
 }

@@ -49,6 +49,10 @@ where
         // Asked for each answer, because a judge of HTTP reads the limits in its headers too.
         let below = self.errors.answer(answer);
         let Some(verdict) = (self.answers)(answer) else { return below };
+        // That a request does no harm twice is no matter of the answer.
+        let on_cut = self.errors.cut(Cut::Deadline);
+        let is_idempotent = on_cut.is_some_and(|verdict| verdict.is_idempotent());
+        let verdict = if is_idempotent { verdict.idempotent() } else { verdict };
         is_failure(verdict).then(|| match below {
             Some(judged) => judged.with_verdict(verdict),
             None => Judged::new(Box::new(BadAnswer), Some(verdict), Some("answer".into())),

@@ -19,7 +19,10 @@ pub(crate) struct Known<L, H, E> {
 
 impl<T, E, L: Rule<T, E>, H: Check> Classify<Failed<T>> for Known<L, H, E> {
     fn classify(&self, failed: &Failed<T>) -> Option<Verdict> {
-        failed.verdict()
+        let verdict = failed.verdict()?;
+        // That a request has a key is no matter of its failure.
+        let is_keyed = self.rule.cut(Cut::Deadline).is_some_and(|on_cut| on_cut.is_keyed());
+        Some(if is_keyed { verdict.keyed() } else { verdict })
     }
 
     fn classify_cut(&self, cut: Cut) -> Option<Verdict> {

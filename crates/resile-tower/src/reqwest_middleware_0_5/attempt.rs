@@ -10,9 +10,10 @@ use resile::classify::Cut;
 use resile::http::{Classifier, Failure, StatusError};
 use resile::{Classify, Verdict};
 
+use super::inner::{bare, judged};
 use super::place::Place;
 use crate::foreign::{Foreign, Site};
-use crate::http::judge::{judged_answer, judged_error};
+use crate::http::judge::judged_answer;
 use crate::judge::{Judged, is_failure};
 use crate::{BoxError, Failed};
 
@@ -44,6 +45,7 @@ impl Rule {
                 Some(judged) => (judged, self.place.to_string(), Some(answer)),
             },
             Err(error) => {
+                let error = bare(error);
                 let place = self.place_of(&error);
                 (self.error(error), place, None)
             }
@@ -60,6 +62,9 @@ impl Rule {
         let Some(verdict) = self.answers.as_ref().and_then(|answers| answers(answer)) else {
             return by_status;
         };
+        // That a request does no harm twice is no matter of the answer.
+        let is_idempotent = self.classifier.is_idempotent();
+        let verdict = if is_idempotent { verdict.idempotent() } else { verdict };
         is_failure(verdict).then(|| {
             let error: BoxError = match StatusError::check(status, headers) {
                 Err(refused) => refused.into(),
@@ -80,12 +85,11 @@ impl Rule {
 
     fn error(&self, error: Error) -> Judged {
         match error {
-            Error::Middleware(error) => {
-                let error: BoxError = error.into();
-                if let Some(foreign) = Foreign::below(&*error) {
+            Error::Middleware(_) => {
+                if let Some(foreign) = Foreign::below(&error) {
                     foreign.warn(self.site);
                 }
-                judged_error(self.classifier, error, true)
+                judged(self.classifier, error)
             }
             Error::Reqwest(error) => {
                 // It leaves out what a URL may have of secrets.
@@ -114,7 +118,8 @@ impl StdError for BadAnswer {}
 /// Each failure was judged in its attempt.
 impl Classify<Failed<Response>> for &Rule {
     fn classify(&self, failed: &Failed<Response>) -> Option<Verdict> {
-        failed.verdict()
+        let verdict = failed.verdict()?;
+        Some(if self.classifier.unanswered().is_keyed() { verdict.keyed() } else { verdict })
     }
 
     fn classify_cut(&self, _: Cut) -> Option<Verdict> {

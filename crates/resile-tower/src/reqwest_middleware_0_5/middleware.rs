@@ -38,13 +38,23 @@ use crate::judge::NoClassifier;
 /// credentials. So do those of an attempt that was cut. An error of `reqwest` has the URL in its own words,
 /// so only the method stands before it.
 ///
-/// Middlewares that were added after this one see each attempt, and those before it see the call.
+/// Middlewares that were added after this one see each attempt, and those before it see the call. An error
+/// that one of those after it returns is judged by itself or by its first source that this table has:
+///
+/// | error | verdict |
+/// |---|---|
+/// | a [`GaveUp`](resile::GaveUp) of a middleware of this type | that of the [call below](resile::GaveUp::verdict) |
+/// | a `reqwest::Error` or a [`Failure`](resile::http::Failure) | that of the [`Classifier`](resile::http::Classifier), as without that middleware |
+/// | an `io::Error` | a `GET` is sent again as [`resile::io`] says, and a `POST` is in doubt. The health of the upstream is unknown |
+/// | any other, such as a token that is missing | final. The health of the upstream is unknown, so no breaker counts it. A `POST` is in doubt, because the middleware may have failed after the answer |
+///
 /// Switch the retries of `reqwest` itself off, or attempts multiply.
 ///
 /// # Errors
 ///
 /// A [`GaveUp<Boxed>`](resile::GaveUp) as `Error::Middleware`. The error of `reqwest` is in the chain of
-/// its sources, without the query and the credentials of the URL. A call that ended with an answer, such
+/// its sources, without the query and the credentials of the URL. The error that a middleware made itself is
+/// the source of "a middleware failed". A call that ended with an answer, such
 /// as a 503, returns the answer with its [end](crate::judge) among the extensions.
 ///
 /// # Cancel safety

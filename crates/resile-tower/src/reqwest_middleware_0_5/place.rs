@@ -25,11 +25,16 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut url = self.url.clone();
-        url.set_query(None);
-        url.set_fragment(None);
-        // Both fail only for a URL that cannot have credentials.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
+        strip(&mut url);
         write!(f, "{} {url}", self.method)
     }
+}
+
+/// Removes the parts of a URL that may have secrets.
+pub(super) fn strip(url: &mut Url) {
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for a URL that cannot have credentials.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
 }

@@ -74,7 +74,7 @@ pub struct RetryLayer<J, R = Cloned, X = &'static str, K = Never> {
     pub(super) target: X,
     pub(super) token: K,
     /// The place in the source that made the layer, for the log.
-    pub(super) site: &'static Location<'static>,
+    pub(crate) site: &'static Location<'static>,
 }
 
 impl<C: Copy> RetryLayer<Errors<C>> {

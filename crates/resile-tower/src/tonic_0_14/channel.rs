@@ -121,7 +121,8 @@ impl<S, X, K> RetryChannel<S, X, K> {
     }
 
     /// Sets the methods that may be executed twice, by their paths: `&["/shop.Shop/Stock"]`. The first slash of
-    /// a path may be left out. The extensions of a request count before this list: see [`RetryLayer::with_idempotent`].
+    /// a path may be left out. The extensions of a request count before this list, and a path that no request can
+    /// have is logged as a warning: see [`RetryLayer::with_idempotent`].
     pub fn with_idempotent(self, paths: &'static [&'static str]) -> Self {
         Self { retry: self.retry.with_layer(|layer| layer.with_idempotent(paths)) }
     }

@@ -2,13 +2,15 @@
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Method, Request, Response};
+use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::Classifier;
 use resile_tower::resile::quota::Rate;
-use resile_tower::resile::{Breaker, Health, Quota, StopReason, Upstream, Verdict};
+use resile_tower::resile::{Breaker, GaveUp, Health, Quota, StopReason, Upstream, Verdict};
 use resile_tower::{BoxError, RetryLayer, UpstreamLayer};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -61,6 +63,26 @@ async fn a_key_or_an_extension_says_that_a_request_may_be_executed_twice() {
     let mut get = request(&Method::GET);
     get.extensions_mut().insert(Classifier::non_idempotent());
     assert_eq!(asked(&[500, 200], get).await, (500, 1));
+}
+
+/// The caller of a request with a key, or of one with the classifier for it, learns whether the request may have
+/// been executed. The caller of a read does not ask.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_keyed_request_tells_its_effect() {
+    let mut keyed = request(&Method::POST);
+    keyed.headers_mut().insert("idempotency-key", "8e03978e".parse().unwrap());
+    let mut marked = request(&Method::PATCH);
+    marked.extensions_mut().insert(Classifier::keyed());
+    let (may, read) =
+        (", the request may have been executed and may be sent again with its key", "");
+    for (request, words) in [(keyed, may), (marked, may), (request(&Method::PUT), read)] {
+        let server = service_fn(|_: Ask| async {
+            Ok::<_, Infallible>(Response::builder().status(500).body(()).unwrap())
+        });
+        let answer = RetryLayer::http(AT_ONCE).layer(server).oneshot(request).await.unwrap();
+        let gave_up = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
+        assert_eq!(gave_up.to_string(), format!("service: gave up after 4 attempts{words}"));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,8 +62,7 @@ async fn a_channel_needs_no_further_layer() {
     let end = gave_up(&status).unwrap();
     assert_eq!((end.upstream(), end.attempts(), end.is_in_doubt()), (Some("shop"), 1, true));
     let line = "shop: gave up after 1 attempt, the request may have been executed and must not be \
-                sent again: /shop.Shop/Order: code: 'The service is currently unavailable', \
-                message: \"restarts\"";
+                sent again: /shop.Shop/Order: UNAVAILABLE: restarts";
     assert_eq!(format!("{end:#}"), line);
     assert!(gave_up(&Status::unavailable("a trailer")).is_none());
 }

@@ -54,6 +54,25 @@ async fn the_shorter_header_counts_up_to_the_maximum() {
     }
 }
 
+/// A caller of this family tells 50 ms more than it waits. A call in the handler ends before that caller does.
+#[tokio::test(start_paused = true)]
+async fn a_handler_of_grpc_ends_before_its_caller() {
+    let content = ("content-type", "application/grpc");
+    for (waits, told, want) in [
+        (700, "750m", 650),
+        (5_000, "5050m", 4_950),
+        (150, "200m", 130),
+        (10, "60m", 30), // half at least
+        (30_000, "30050m", 29_950),
+        (60_000, "60050m", 30_000),
+    ] {
+        let left = left(&[content, ("grpc-timeout", told)]).await.unwrap();
+        assert_eq!(left, Duration::from_millis(want), "{told}");
+        assert!(waits < 100 || left.as_millis() < waits, "{told}");
+    }
+    assert_eq!(left(&[content]).await, Some(SECOND * 30), "nobody has told a time");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_handler_ends_at_the_deadline() {
     let handler = service_fn(async |_: Request<()>| {
@@ -81,8 +100,8 @@ async fn the_status_of_a_late_request_names_its_limit() {
     for (timeout, words) in [
         (None, "the request did not finish within the 2s that the server allows"),
         (Some("5S"), "the request did not finish within the 2s that the server allows"),
-        (Some("250m"), "the request did not finish within the 250ms that its caller waits"),
-        (Some("7u"), "the request did not finish within the 7%C2%B5s that its caller waits"),
+        (Some("250m"), "the request did not finish in time for its caller, which waits 250ms"),
+        (Some("7u"), "the request did not finish in time for its caller, which waits 7%C2%B5s"),
         (Some("0m"), "the request arrived when its caller had no time left"),
     ] {
         let mut request = Request::post("/").header("content-type", "application/grpc");

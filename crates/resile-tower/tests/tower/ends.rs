@@ -62,12 +62,40 @@ async fn an_answer_of_http_has_the_end_of_its_call() {
     assert_eq!(asked(layer.layer(answering!(404)), post()).await, None);
     let judging = layer.judging(|_: &Response<()>| Some(Verdict::transient().not_again()));
     assert_eq!(asked(judging.layer(answering!(200)), post()).await, Some((fatal, 1, true)));
+    // The verdict of a function does not say that the request is a read, but the judge below it does.
+    let get = || Request::get("/orders").body(String::new()).unwrap();
+    assert_eq!(asked(judging.layer(answering!(500)), get()).await, Some((fatal, 1, false)));
+    assert_eq!(asked(judging.layer(answering!(200)), get()).await, Some((fatal, 1, false)));
+    for (idempotency, is_in_doubt) in [(Idempotent, false), (NotIdempotent, true)] {
+        let judging = RetryLayer::grpc(AT_ONCE, idempotency)
+            .judging(|_: &Response<()>| Some(Verdict::transient().not_again()))
+            .judging(|_: &Response<()>| None);
+        let ended = asked(judging.layer(answering!(200, "grpc-status": "14")), post()).await;
+        assert_eq!(ended, Some((fatal, 1, is_in_doubt)));
+    }
     let once = UpstreamLayer::http("store");
     assert_eq!(asked(once.layer(answering!(500)), post()).await, Some((fatal, 1, true)));
 }
 
 /// A service may have the error of `resile::http`. It knows itself that nothing was sent, and its cause may
 /// hold the end of a call below, which nobody repeats.
+/// The caller gets the answer of an upstream that works as a success, so its call is one.
+#[tokio::test(start_paused = true)]
+async fn a_final_answer_of_http_has_no_end_and_no_line() {
+    static ENDS: Ends = Ends::new();
+    static SHOP: Upstream = Upstream::new("shop").with_observer(&ENDS);
+    for (status, is_told) in [(404, false), (501, false), (511, true), (503, true)] {
+        let client = service_fn(move |_: Request<String>| async move {
+            Ok::<_, Infallible>(Response::builder().status(status).body(()).unwrap())
+        });
+        let service = RetryLayer::http(AT_ONCE).on(&SHOP).layer(client);
+        let get = Request::get("/orders").body(String::new()).unwrap();
+        let answer = service.oneshot(get).await.unwrap();
+        assert_eq!(end(answer.extensions()).is_some(), is_told, "{status}");
+        assert_eq!(!ENDS.take().is_empty(), is_told, "{status}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failure_of_http_is_judged_with_its_cause() {
     let layer = RetryLayer::http(AT_ONCE);
@@ -137,7 +165,8 @@ async fn the_end_of_a_call_reaches_a_client_of_tonic() {
         Err::<Response<()>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     });
     let status = layers.service(refused).oneshot(post()).await.unwrap_err();
-    let words = "service: gave up after 4 attempts: /orders: connection refused";
+    let words =
+        "service: gave up after 4 attempts, without effect: /orders: UNKNOWN: connection refused";
     assert_eq!(status.message(), words);
     assert_eq!(of(&status), (StopReason::Attempts, 4, false));
 }

@@ -42,14 +42,15 @@ impl<S: Subscriber> tracing_subscriber::Layer<S> for Capture {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut words = String::new();
         event.record(&mut Words(&mut words));
-        if *event.metadata().level() == Level::WARN && words.contains("attempts multiply") {
+        let is_own = ["attempts multiply", "with_idempotent"].iter().any(|own| words.contains(own));
+        if *event.metadata().level() == Level::WARN && is_own {
             TOLD.with_borrow_mut(|told| told.push(words));
         }
     }
 }
 
 /// Captures the warnings of the process, separately for each thread.
-fn told() -> Vec<String> {
+pub(crate) fn told() -> Vec<String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::registry().with(Capture);

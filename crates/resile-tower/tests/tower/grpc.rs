@@ -166,7 +166,8 @@ async fn a_breaker_sees_the_status() {
     assert_eq!(service.oneshot(request()).await.unwrap_err().reason(), StopReason::Open);
 }
 
-/// A call of the generated client has a status, and the layer below it has the error. Both have one word.
+/// A call of the generated client has a status, and the layer below it has the error. Both have one word, and
+/// the same words.
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_transport_has_the_word_of_its_status() {
     static ENDS: Ends = Ends::new();
@@ -191,7 +192,10 @@ async fn an_error_of_the_transport_has_the_word_of_its_status() {
             );
         let service = RetryLayer::grpc(AT_ONCE, Idempotent).on(&WEATHER).layer(channel);
         let gave_up = service.oneshot(request()).await.unwrap_err();
-        assert_eq!(ENDS.take()[0].0, word);
+        let (logged, line) = ENDS.take().remove(0);
+        assert_eq!(logged, word);
+        let words = format!("{:#}", resile_clients::grpc::Failure::from(status));
+        assert!(line.ends_with(&format!(": /weather.Weather/Get: {words}")), "{line}");
         // The error itself stays as it is.
         let last = gave_up.into_last().unwrap().into_inner();
         assert_eq!(last.to_string(), error().to_string());

@@ -9,6 +9,8 @@ mod drops;
 mod ends;
 mod foreign;
 mod grpc;
+mod lines;
+mod listed;
 mod migrating;
 mod places;
 mod proxies;

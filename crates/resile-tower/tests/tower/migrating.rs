@@ -55,8 +55,10 @@ async fn kept(method: Method, url: &str) -> u16 {
     http.request(method, url).send().await.unwrap().status().as_u16()
 }
 
+mod inner;
 mod limits;
 mod rows;
+mod strategies;
 
 /// The program with the middleware, as the chapter has it.
 mod program {

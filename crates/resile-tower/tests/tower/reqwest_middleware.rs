@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Method;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Extension, Middleware};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
@@ -90,6 +90,21 @@ async fn an_extension_replaces_the_rule_by_the_method() {
     let search = ours().post(server.url()).with_extension(Classifier::idempotent());
     assert_eq!(search.send().await.unwrap().status(), 200);
     assert_eq!(server.got().len(), 2);
+}
+
+#[tokio::test]
+async fn an_extension_of_the_client_gives_way_to_that_of_the_request() {
+    let http = reqwest::Client::builder().retry(reqwest::retry::never()).build().unwrap();
+    let reads = Extension(Classifier::idempotent());
+    let http = ClientBuilder::new(http).with_init(reads).with(RetryMiddleware::new(POLICY)).build();
+    for (own, requests) in [(None, 2), (Some(Classifier::non_idempotent()), 1)] {
+        let server = Server::start(&[Does::Answer(500), Does::Answer(200)]).await;
+        let search = http.post(server.url());
+        let search =
+            own.into_iter().fold(search, reqwest_middleware::RequestBuilder::with_extension);
+        search.send().await.unwrap();
+        assert_eq!(server.got().len(), requests);
+    }
 }
 
 /// A status that the service means otherwise. `None` leaves the answer to its status.

@@ -73,11 +73,26 @@ async fn the_line_says_that_the_server_asks_for_no_retry() {
 }
 
 /// The facts that a call tells at its end.
-type End = (StopReason, u32, bool, Option<Verdict>, String);
+type End = (StopReason, u32, bool, Option<Verdict>, String, bool, &'static str);
+
+/// Returns what the words of an end say of the effect of its request.
+fn effect(words: &str) -> &'static str {
+    match (words.contains(", without effect"), words.contains("the request may have been executed"))
+    {
+        (true, false) => "none",
+        (false, true) => "not known",
+        (false, false) => "",
+        (true, true) => panic!("{words}"),
+    }
+}
 
 fn end<E>(gave_up: &GaveUp<E>, ends: &Ends) -> End {
-    let (word, _) = ends.take().remove(0);
-    (gave_up.reason(), gave_up.attempts(), gave_up.is_in_doubt(), gave_up.verdict(), word)
+    let (word, line) = ends.take().remove(0);
+    let is_without_effect = gave_up.is_without_effect();
+    let (attempts, verdict) = (gave_up.attempts(), gave_up.verdict());
+    let told = effect(&gave_up.to_string());
+    assert_eq!(effect(&line), told, "{line}");
+    (gave_up.reason(), attempts, gave_up.is_in_doubt(), verdict, word, is_without_effect, told)
 }
 
 /// The layer and a retry around the call of the generated client are two ways to one end.
@@ -120,6 +135,20 @@ async fn each_status_that_is_not_ok_ends_a_call_as_around_it() {
             let call = retry(call, AT_ONCE.with_classifier(clients), Never).on(&WEATHER);
             let around = end(&call.await.unwrap_err(), &ENDS);
             assert_eq!(layer, Some(around), "{code} {extra:?} {idempotency:?}");
+            let is_refused = match extra {
+                None => ["3", "5", "6", "7", "9", "12", "16"].contains(&&*code),
+                Some((name, _)) if name == Pushback::NAME => false,
+                Some(_) => ["3", "5", "6", "7", "8", "9", "10", "12", "16"].contains(&&*code),
+            };
+            let (_, _, is_in_doubt, _, _, is_without_effect, told) = layer.unwrap();
+            assert_eq!(is_without_effect, is_refused, "{code} {extra:?} {idempotency:?}");
+            // That of a read says nothing, and that of an order always what its caller needs.
+            let (doubt, words) = match (idempotency, is_refused) {
+                (Idempotent, _) => (false, ""),
+                (NotIdempotent, true) => (false, "none"),
+                (NotIdempotent, false) => (true, "not known"),
+            };
+            assert_eq!((is_in_doubt, told), (doubt, words), "{code} {extra:?} {idempotency:?}");
         }
     }
     // This one is good.
@@ -196,7 +225,7 @@ async fn each_error_of_the_transport_ends_a_call_as_around_it() {
     static ENDS: Ends = Ends::new();
     static WEATHER: Upstream = Upstream::new("weather").with_observer(&ENDS);
     const NO_NAME: &str = "failed to lookup address information: Name or service not known";
-    let errors: [(fn() -> BoxError, _, _); 8] = [
+    let errors: [(fn() -> BoxError, _, _); 9] = [
         (|| not_connected(ErrorKind::ConnectionRefused, "refused"), (4, false), Health::Failing),
         (|| not_connected(ErrorKind::Other, NO_NAME), (1, false), Health::Unknown),
         (|| not_connected(ErrorKind::InvalidData, "bad certificate"), (1, false), Health::Unknown),
@@ -205,6 +234,7 @@ async fn each_error_of_the_transport_ends_a_call_as_around_it() {
         (|| TimeoutExpired(()).into(), (1, true), Health::Failing),
         (|| io::Error::from(ErrorKind::ConnectionReset).into(), (1, true), Health::Failing),
         (|| Status::data_loss("the disk is broken").into(), (1, true), Health::Failing),
+        (|| Status::not_found("no such city").into(), (1, false), Health::Healthy),
     ];
     for (error, order, health) in errors {
         for idempotency in [Idempotent, NotIdempotent] {
@@ -224,6 +254,8 @@ async fn each_error_of_the_transport_ends_a_call_as_around_it() {
             assert_eq!(layer.3.unwrap().health(), health, "{:?}", error());
             if idempotency == NotIdempotent {
                 assert_eq!((layer.1, layer.2), order, "{:?}", error());
+                let told = if layer.2 { "not known" } else { "none" };
+                assert_eq!(layer.6, told, "{:?}", error());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The limits of a request and of a connection, at a host that does not answer.
+//! The limits of a request and of a connection, at a host that does not answer, and that of a whole call.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use http::Method;
 use reqwest::dns::{Name, Resolve, Resolving};
-use reqwest_middleware::{ClientBuilder, Middleware};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest_retry::policies::ExponentialBackoff;
+use reqwest_retry::{Jitter, RetryTransientMiddleware};
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure};
-use resile_tower::resile::{GaveUp, Never, retry};
+use resile_tower::resile::{Backoff, GaveUp, Never, retry};
 use tokio::time::Instant;
 
 use super::rows::{POLICY, theirs};
@@ -91,4 +93,43 @@ async fn a_post_is_in_doubt_if_the_attempt_timeout_ends_its_connecting() {
         let ended = retry(send, policy, Never).await.unwrap_err();
         assert_eq!((silent.begun(), ended.is_in_doubt()), (attempts, is_in_doubt), "{ended}");
     }
+}
+
+/// A stand-in that answers with a 503 at once.
+#[derive(Clone, Default)]
+struct Busy(Arc<AtomicUsize>);
+
+#[async_trait::async_trait]
+impl Middleware for Busy {
+    async fn handle(
+        &self,
+        _: reqwest::Request,
+        _: &mut http::Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        self.0.fetch_add(1, SeqCst);
+        Ok(http::Response::builder().status(503).body("").unwrap().into())
+    }
+}
+
+/// Returns the number of requests to a stand-in.
+async fn counted(it: impl Middleware) -> usize {
+    let busy = Busy::default();
+    let http = ClientBuilder::new(reqwest::Client::new()).with(it).with(busy.clone()).build();
+    assert_eq!(http.get(URL).send().await.unwrap().status(), 503);
+    busy.0.load(SeqCst)
+}
+
+/// The old program asks the clock of the system, which a paused clock of tokio does not move.
+#[tokio::test(start_paused = true)]
+async fn a_paused_clock_does_not_reach_a_total_limit_of_reqwest_retry() {
+    const DELAY: Duration = Duration::from_millis(20);
+    const TOTAL: Duration = Duration::from_millis(50);
+    let backoff = ExponentialBackoff::builder().retry_bounds(DELAY, DELAY).jitter(Jitter::None);
+    let old = RetryTransientMiddleware::new_with_policy(
+        backoff.build_with_total_retry_duration_and_max_retries(TOTAL, 9),
+    );
+    let policy = POLICY.with_attempts(10).with_backoff(Backoff::fixed(DELAY));
+    let new = RetryMiddleware::new(policy.with_total_timeout(TOTAL));
+    assert_eq!([counted(old).await, counted(new).await], [10, 3]);
 }

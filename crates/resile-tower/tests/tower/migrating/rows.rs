@@ -29,7 +29,7 @@ pub(super) const POLICY: RetryPolicy =
     RetryPolicy::new().with_attempts(4).with_backoff(Backoff::fixed(SHORT));
 
 /// Starts a peer that answers each connection with these bytes and closes it. `None` is silence.
-async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
+pub(super) async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, requests) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&requests);
@@ -49,7 +49,7 @@ async fn peer(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
     (address, requests)
 }
 
-fn client(limit: Option<Duration>) -> reqwest::Client {
+pub(super) fn client(limit: Option<Duration>) -> reqwest::Client {
     let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
     let client = client.pool_max_idle_per_host(0);
     limit.into_iter().fold(client, reqwest::ClientBuilder::timeout).build().unwrap()
@@ -68,9 +68,12 @@ async fn sent(
     }
 }
 
+pub(super) fn backoff() -> ExponentialBackoff {
+    ExponentialBackoff::builder().retry_bounds(SHORT, SHORT).build_with_max_retries(3)
+}
+
 pub(super) fn theirs() -> impl Middleware {
-    let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
-    RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
+    RetryTransientMiddleware::new_with_policy(backoff())
 }
 
 /// Calls as the chapter does. Returns the end of the call.
@@ -124,17 +127,25 @@ async fn a_refused_connection_is_made_again_for_a_post() {
     let reqwest_middleware::Error::Middleware(old) = sent(theirs(), post, None).await else {
         panic!("no retry")
     };
+    let (short, long) = (old.to_string(), format!("{old:#}"));
+    assert!(!short.contains("refused") && long.contains("Connection refused"), "{short}, {long}");
     let retries = match old.downcast::<RetryError>().unwrap() {
         RetryError::WithRetries { retries, .. } => retries,
         RetryError::Error(error) => panic!("{error}"),
     };
     assert_eq!((retries, called(post.0, closed, None).await.attempts()), (3, 4));
     let ours = sent(RetryMiddleware::new(POLICY), post, None).await;
+    // The last error is in the alternate form only, as in the old program.
+    let (short, long) = (ours.to_string(), format!("{ours:#}"));
+    let last = format!(": no connection to http://{closed}/: Connection refused");
+    assert!(!short.contains("refused") && long.contains(&last), "{short}, {long}");
     let reqwest_middleware::Error::Middleware(ours) = ours else { panic!("{ours}") };
-    assert_eq!(ours.downcast::<GaveUp<Boxed>>().unwrap().attempts(), 4);
+    let ours = ours.downcast_ref::<GaveUp<Boxed>>().unwrap();
+    assert_eq!(ours.attempts(), 4);
+    assert!(format!("{ours:#}").contains(&last), "{ours:#}");
 }
 
-const BUSY: Option<&str> = Some("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n");
+pub(super) const BUSY: Option<&str> = Some("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n");
 
 /// Returns a body that cannot be cloned.
 fn stream() -> reqwest::Body {
@@ -242,18 +253,8 @@ fn mine(failure: &Failure) -> Option<Verdict> {
     (failure.status()? == 404).then_some(LAGGING)
 }
 
-/// The error of the client with middlewares as that of the first form.
-fn failure(error: reqwest_middleware::Error) -> Failure {
-    match error {
-        reqwest_middleware::Error::Reqwest(error) => error.into(),
-        reqwest_middleware::Error::Middleware(error) => Failure::unanswered(error),
-    }
-}
-
 #[tokio::test]
 async fn a_strategy_of_the_program_is_a_function_that_judges() {
-    let backoff = ExponentialBackoff::builder().retry_bounds(SHORT, SHORT);
-    let backoff = backoff.build_with_max_retries(3);
     // A 201 is a good answer in the first form, because a `Failure` has none.
     for (answer, status, first, sent) in [
         ("HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n", 201, Ok(()), [4, 4, 1]),
@@ -263,13 +264,12 @@ async fn a_strategy_of_the_program_is_a_function_that_judges() {
     ] {
         let answer = Some(answer);
         let [old, kept, call] = [peer(answer).await, peer(answer).await, peer(answer).await];
-        let theirs = RetryTransientMiddleware::new_with_policy_and_strategy(backoff, Lagging);
+        let theirs = RetryTransientMiddleware::new_with_policy_and_strategy(backoff(), Lagging);
         assert_eq!(put(theirs, old.0, "words".into()).await, Some(status));
         let ours = RetryMiddleware::new(POLICY).judging(lagging);
         assert_eq!(put(ours, kept.0, "words".into()).await, Some(status));
-        let http = ClientBuilder::new(client(None)).build();
-        let url = format!("http://{}/", call.0);
-        let send = async |_| error_for_status(http.put(&url).send().await.map_err(failure)?).await;
+        let (http, url) = (client(None), format!("http://{}/", call.0));
+        let send = async |_| error_for_status(http.put(&url).send().await?).await;
         let policy = POLICY.with_classifier((mine, Classifier::idempotent()));
         let end = retry(send, policy, Never).await.map(drop);
         let end = end.map_err(|gave_up| gave_up.last()?.status().map(|status| status.as_u16()));
