@@ -8,6 +8,7 @@ use resile_redis::Fleet;
 use tokio::time::sleep;
 
 static MODEL: Upstream = Upstream::new("model")
+    // Metrics need `.with_observer(&(Log, Metrics))` of `resile::observe`.
     .with_breaker(Breaker::new())
     .with_budget(Budget::new())
     .with_cooldown(Cooldown::new())
@@ -24,6 +25,7 @@ async fn ask() -> std::io::Result<&'static str> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt::init();
     let url = std::env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
     let fleet = Fleet::new(&url)?.with_prefix("guide").with_votes(true);
     let member = fleet.join(&MODEL)?; // a dropped one stays in the fleet
@@ -31,8 +33,11 @@ async fn main() -> anyhow::Result<()> {
     for _ in 0..20 {
         let (began, mut calls) = (Instant::now(), 0);
         while began.elapsed() < Duration::from_secs(1) {
-            retry(|_| ask(), POLICY, Never).on(&MODEL).await?;
-            calls += 1;
+            match retry(|_| ask(), POLICY, Never).on(&MODEL).await {
+                Ok(_) => calls += 1,
+                // The log has the reason. An open breaker refuses at once.
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
         }
         if let Some(status) = MODEL.fleet() {
             println!("{calls} calls in a second, {status}");

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile::quota::{Dimension, Rate};
 use resile::time::Timer;
 use tokio::runtime::Handle;
@@ -176,7 +177,9 @@ impl Fleet {
     }
 
     /// Sets whether the breakers of the members vote. Votes of others make a breaker quicker to
-    /// open, and only one member probes. Votes alone open no breaker.
+    /// open, and the open ones probe in turn: one member in each pause. While fewer than half of at
+    /// least three members vote for "open", each open breaker probes for itself. Votes alone open no
+    /// breaker.
     pub const fn with_votes(mut self, vote: bool) -> Self {
         self.plan.votes = vote;
         self
@@ -251,16 +254,17 @@ impl Fleet {
     {
         let runtime =
             Handle::try_current().map_err(|_| JoinError::NoRuntime(Arc::from(upstream.name())))?;
-        if upstream.fleet().is_some() {
+        if upstream.fleet().is_some_and(|status| status.state != State::Left) {
             return Err(JoinError::Joined(Arc::from(upstream.name())));
         }
         let id = match &self.name {
             Some(name) => name::new_id(name),
             None => name::new_id(&name::of_process()),
         };
-        let (member, seat) = Member::new(upstream.name(), Arc::clone(&id));
+        let meter = Meter::new(upstream.name());
+        let (member, seat) = Member::new(upstream.name(), Arc::clone(&id), meter.clone());
         let keys = Keys::new(&self.prefix, upstream.name());
-        let (store, plan, meter) = (self.store.clone(), self.plan, Meter::new(upstream.name()));
+        let (store, plan) = (self.store.clone(), self.plan);
         let context = agent::Context { store, plan, keys, id, meter };
         let mut task = Box::pin(agent::run(upstream, context, seat));
         // The first step ends before this returns, so the next call is under the fleet already.

@@ -1,3 +1,6 @@
+// The README defines its links for readers of the file, and the first definition of a label counts.
+#![doc = "[fleet_page]: #what-an-operator-sees"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
@@ -13,6 +16,7 @@ mod member;
 mod meter;
 mod mode;
 mod name;
+mod one_line;
 mod scale;
 mod scripts;
 mod shareable;

@@ -1,10 +1,12 @@
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fmt, mem};
 
 use resile::fleet::State;
 use resile::upstream::Resource;
 use tokio::sync::watch;
+
+use crate::meter::Meter;
 
 /// A handle to an upstream that has joined a [`Fleet`](crate::Fleet). Made by
 /// [`Fleet::join`](crate::Fleet::join).
@@ -70,16 +72,17 @@ pub struct Snapshot {
 }
 
 /// The state of one lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Leased {
     /// The limit.
     pub resource: Resource,
-    /// The units that this process has, for the budget in millionths of a token.
-    pub balance: i64,
+    /// The units that this process has: requests or tokens of the quota, or tokens of the budget, of which
+    /// there are parts. A debt is negative.
+    pub balance: f64,
     /// The level of the whole fleet as last reported, in the same units. The units that processes have
     /// do not belong to it.
-    pub level: Option<i64>,
+    pub level: Option<f64>,
 }
 
 /// The votes of the breakers of a fleet.
@@ -104,10 +107,11 @@ pub(crate) struct Seat {
     snapshot: Arc<Mutex<Snapshot>>,
     /// `None` when nobody waits any more for the end of the membership.
     leaving: Option<watch::Receiver<bool>>,
+    meter: Meter,
 }
 
 impl Member {
-    pub(crate) fn new(name: &str, id: Arc<str>) -> (Self, Seat) {
+    pub(crate) fn new(name: &str, id: Arc<str>, meter: Meter) -> (Self, Seat) {
         let snapshot = Arc::new(Mutex::new(Snapshot {
             is_joined: true,
             state: State::Joining,
@@ -128,7 +132,7 @@ impl Member {
             last_error_age: None,
         }));
         let (leaving, receiver) = watch::channel(false);
-        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver) };
+        let seat = Seat { snapshot: Arc::clone(&snapshot), leaving: Some(receiver), meter };
         (Self { name: Arc::from(name), id, snapshot, leaving }, seat)
     }
 
@@ -158,6 +162,10 @@ impl Member {
     /// calls before you leave. Calls that go on to come keep the process in the fleet. The future
     /// completes when the member has left, and after 10 s at the latest. Dropping it does not stop
     /// the task from leaving.
+    ///
+    /// It does not wait for attempts in flight or for pauses before retries. So wait for the tasks of
+    /// your calls before you leave and exit. A retry after the end of the membership uses the limit of
+    /// one process.
     pub async fn leave(&self) {
         self.leaving.send_replace(true);
         self.leaving.closed().await;
@@ -176,14 +184,16 @@ impl fmt::Debug for Member {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        let mut leases = Vec::new();
         self.update(|snapshot| {
             snapshot.is_joined = false;
             snapshot.state = State::Left;
-            snapshot.leases.clear();
+            leases = mem::take(&mut snapshot.leases);
             snapshot.votes = None;
             snapshot.open_voters.clear();
             snapshot.held_by = None;
         });
+        self.meter.left(&leases);
     }
 }
 
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_member_is_printed_without_its_locks() {
-        let (member, seat) = Member::new("model", Arc::from("web-1-0"));
+        let (member, seat) = Member::new("model", Arc::from("web-1-0"), Meter::new("model"));
         let words =
             |state| format!(r#"Member {{ name: "model", id: "web-1-0", state: {state}, .. }}"#);
         assert_eq!(format!("{member:?}"), words("Joining"));

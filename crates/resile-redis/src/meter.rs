@@ -12,9 +12,9 @@ use ::metrics::{
 use resile::upstream::Resource;
 
 use crate::keys;
-use crate::member::Snapshot;
 #[cfg(feature = "metrics")]
 use crate::member::Tally;
+use crate::member::{Leased, Snapshot};
 
 /// The figures of the exchanges of one member. With the feature `metrics` it publishes them.
 #[derive(Clone, Debug)]
@@ -70,21 +70,39 @@ impl Meter {
 
     /// Publishes the state.
     #[cfg(feature = "metrics")]
-    #[expect(clippy::cast_precision_loss, reason = "units are shown to people")]
     pub(crate) fn publish(&self, snapshot: &Snapshot) {
-        let name = || self.name.clone();
-        for lease in &snapshot.leases {
-            // A budget counts millionths.
-            let unit = if lease.resource == Resource::Budget { 1e6 } else { 1.0 };
-            let word = word(lease.resource);
-            gauge!("resile_fleet_lease", "upstream" => name(), "limit" => word)
-                .set(lease.balance as f64 / unit);
-            if let Some(level) = lease.level {
-                gauge!("resile_fleet_level", "upstream" => name(), "limit" => word)
-                    .set(level as f64 / unit);
-            }
+        for Leased { resource, balance, level } in &snapshot.leases {
+            self.publish_lease(*resource, *balance, *level);
         }
-        let votes = snapshot.votes.map(|Tally { open, needed, members }| {
+        self.publish_votes(snapshot.votes);
+        self.publish_starving(snapshot.starves_for.is_some());
+    }
+
+    /// Publishes that the process has left. It has no units and calls do not starve, and the rest is not known.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn left(&self, leases: &[Leased]) {
+        for Leased { resource, level, .. } in leases {
+            self.publish_lease(*resource, 0.0, level.map(|_| f64::NAN));
+        }
+        self.publish_votes(None);
+        if !leases.is_empty() {
+            self.publish_starving(false);
+        }
+    }
+
+    #[cfg(feature = "metrics")]
+    fn publish_lease(&self, resource: Resource, balance: f64, level: Option<f64>) {
+        let (name, limit) = (|| self.name.clone(), word(resource));
+        gauge!("resile_fleet_lease", "upstream" => name(), "limit" => limit).set(balance);
+        if let Some(level) = level {
+            gauge!("resile_fleet_level", "upstream" => name(), "limit" => limit).set(level);
+        }
+    }
+
+    #[cfg(feature = "metrics")]
+    #[expect(clippy::cast_precision_loss, reason = "votes are shown to people")]
+    fn publish_votes(&self, votes: Option<Tally>) {
+        let votes = votes.map(|Tally { open, needed, members }| {
             let needed = needed.map_or(f64::INFINITY, |needed| needed as f64);
             [open as f64, needed, members as f64]
         });
@@ -93,17 +111,27 @@ impl Meter {
             // A gauge cannot be taken back, and the last numbers are not those of now.
             let counts = votes.unwrap_or([f64::NAN; 3]);
             for (kind, count) in ["open", "needed", "members"].into_iter().zip(counts) {
-                gauge!("resile_fleet_votes", "upstream" => name(), "kind" => kind).set(count);
+                let upstream = self.name.clone();
+                gauge!("resile_fleet_votes", "upstream" => upstream, "kind" => kind).set(count);
             }
         }
-        let starves = if snapshot.starves_for.is_some() { 1.0 } else { 0.0 };
-        gauge!("resile_fleet_starving", "upstream" => name()).set(starves);
+    }
+
+    #[cfg(feature = "metrics")]
+    fn publish_starving(&self, starves: bool) {
+        let starves = if starves { 1.0 } else { 0.0 };
+        gauge!("resile_fleet_starving", "upstream" => self.name.clone()).set(starves);
     }
 
     /// Without the feature there is nothing to do.
     #[cfg(not(feature = "metrics"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) const fn publish(&self, _: &Snapshot) {}
+
+    /// Without the feature there is nothing to do.
+    #[cfg(not(feature = "metrics"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    pub(crate) const fn left(&self, _: &[Leased]) {}
 }
 
 /// Returns a stable word for a limit.

@@ -30,11 +30,22 @@ fn paragraph(text: &mut String, name: &str, upstream: &Upstream) {
         lines(text, account, upstream);
     }
     for (member, calls, failures, is_open) in &upstream.votes {
-        let word = if *is_open { "open" } else { "closed" };
-        let _ = writeln!(text, "  vote {member}  {word}, {failures} of {calls} calls failed");
+        let words = if *is_open {
+            "open".to_owned() // its calls are those after the opening
+        } else {
+            format!("closed, {failures} of {calls} calls failed")
+        };
+        let _ = writeln!(text, "  vote {member}  {words}");
     }
     if let Some((member, ends)) = &upstream.probe {
         let _ = writeln!(text, "  probe {member}  for {}", seconds(*ends));
+    }
+    if let Some((by, rest)) = &upstream.pause {
+        let by = by.as_ref().map_or_else(String::new, |by| format!(", the probe of {by} failed"));
+        let _ = writeln!(text, "  pause for {}{by}", seconds(*rest));
+    }
+    if !upstream.turns.is_empty() {
+        let _ = writeln!(text, "  next to probe: {}", upstream.turns.join(", "));
     }
 }
 

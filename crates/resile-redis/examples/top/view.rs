@@ -21,6 +21,10 @@ pub(crate) struct Upstream {
     pub(crate) votes: Vec<(String, i64, i64, bool)>,
     /// The member that may probe, and until when.
     pub(crate) probe: Option<(String, i64)>,
+    /// The member whose probe failed, if that is known, and the end of the pause in which nobody probes.
+    pub(crate) pause: Option<(Option<String>, i64)>,
+    /// The members that wait for their turn to probe, in its order.
+    pub(crate) turns: Vec<String>,
 }
 
 /// The account of one limit.
@@ -98,22 +102,35 @@ impl Upstream {
             "probe" => {
                 read.cmd("GET").arg(key);
                 let (time, text): (_, Option<String>) = read.query(connection)?;
-                self.probe = text.and_then(|text| {
-                    // The time, the end, three more numbers and the member, if there is one. A second
-                    // line has the member whose probe failed.
-                    let words: Vec<_> = text.lines().next()?.splitn(6, ' ').collect();
-                    let &[_, ends, .., member] = &words[..] else { return None };
-                    let ends = ends.parse::<i64>().ok()? - now(time);
-                    (ends > 0 && !member.is_empty()).then(|| (member.to_owned(), ends))
-                });
+                text.and_then(|text| self.add_probe(&text, now(time)));
             }
             _ => {
                 read.cmd("HGETALL").arg(key);
-                let (time, fields): (_, BTreeMap<String, String>) = read.query(connection)?;
-                self.add(part, &Fields { fields, now: now(time) });
+                let (time, fields): (_, BTreeMap<String, Vec<u8>>) = read.query(connection)?;
+                // The list `r` of the members that lack units is packed. Their records have the same.
+                let fields = fields.into_iter().filter_map(|(field, value)| {
+                    String::from_utf8(value).ok().map(|text| (field, text))
+                });
+                self.add(part, &Fields { fields: fields.collect(), now: now(time) });
             }
         }
         Ok(())
+    }
+
+    /// Adds the turns to probe: the time, the end of the permission, that of the pause, two more numbers and
+    /// the member with the permission, if there is one. A second line has the member whose probe failed, and
+    /// each further one a member that waits, with the time at which it asked.
+    fn add_probe(&mut self, text: &str, now: i64) -> Option<()> {
+        let mut lines = text.lines();
+        let words: Vec<_> = lines.next()?.splitn(6, ' ').collect();
+        let &[_, ends, closed, .., member] = &words[..] else { return None };
+        let rest = |end: &str| Some(end.parse::<i64>().ok()? - now).filter(|rest| *rest > 0);
+        let of = |member: &str| Some(member.to_owned()).filter(|member| !member.is_empty());
+        self.probe = of(member).zip(rest(ends));
+        let failed = lines.next().and_then(of);
+        self.pause = rest(closed).map(|rest| (failed, rest));
+        self.turns = lines.filter_map(|line| Some(line.split_once(' ')?.1.to_owned())).collect();
+        Some(())
     }
 
     fn add(&mut self, part: &str, fields: &Fields) {

@@ -11,7 +11,7 @@ use super::tell::is_away;
 use crate::lease::TTL;
 use crate::meter::word;
 use crate::name;
-use crate::scripts::{HoldNotice, LeaveNotice, SilenceNotice};
+use crate::scripts::{HoldNotice, JoinNotice, LeaveNotice, SilenceNotice};
 
 /// The least step of a clock that is worth a line in the log.
 const LEAST_STEP: Duration = Duration::from_millis(500);
@@ -20,16 +20,21 @@ const ONE_STEP: Duration = Duration::from_secs(5);
 
 /// The answers of the server.
 impl<M: Timer> Agent<'_, M> {
-    /// Continues a hold of another member, counts one less that has left, or notes one that is silent.
+    /// Continues a hold of another member, counts one less that has left, or notes one that has
+    /// joined or is silent.
     pub(super) fn hear(&mut self, message: &str, now: Duration) {
         if let Some(LeaveNotice { id, members }) = LeaveNotice::parse(message) {
             if id != self.id() {
                 self.census.left(members);
-                self.departures.left(id);
+                self.churn.left(id);
+            }
+        } else if let Some(JoinNotice { id }) = JoinNotice::parse(message) {
+            if id != self.id() {
+                self.churn.joined(id, now);
             }
         } else if let Some(SilenceNotice { id }) = SilenceNotice::parse(message) {
             if id != self.id() {
-                self.departures.fell_silent(id, now);
+                self.churn.fell_silent(id, now);
             }
         } else if let Some(HoldNotice { id, remaining, elapsed, hint }) = HoldNotice::parse(message)
         {
@@ -59,12 +64,14 @@ impl<M: Timer> Agent<'_, M> {
         if is_new && is_of_strain {
             tracing::debug!(
                 target: "resile", upstream, by,
-                "{upstream}: fleet: cooldown: all calls wait {rest:.1?} again, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?} again, those with less time \
+                 left end at once, {who} was asked to wait"
             );
         } else if is_new {
             tracing::info!(
                 target: "resile", upstream, by,
-                "{upstream}: fleet: cooldown: all calls wait {rest:.1?}, {who} was asked to"
+                "{upstream}: fleet: cooldown: all calls wait {rest:.1?}, those with less time left \
+                 end at once, {who} was asked to wait"
             );
         }
     }
@@ -145,7 +152,7 @@ impl<M: Timer> Agent<'_, M> {
                 self.tell_votes(*is_open, count);
             }
             (Job::Probe { step, .. }, Answer::Probe(reply)) => {
-                if self.votes.permit(*step, &reply, now) {
+                if self.probing.permit(*step, &reply, &self.votes, now) {
                     self.tell_prober();
                 }
                 self.tell_pause(*step, now);
@@ -195,7 +202,8 @@ impl<M: Timer> Agent<'_, M> {
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
-        self.faults.failed(self.word_of(job), &words);
+        let kind = if is_late { "no answer" } else { &*words }; // the time grows from try to try
+        self.faults.failed(self.word_of(job), kind, &words);
         if self.last_error.as_ref() != Some(&words) {
             self.last_error = Some(words);
         }
@@ -206,7 +214,7 @@ impl<M: Timer> Agent<'_, M> {
             Job::Lease { index, ask, .. } => {
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
                     lease.mode.failed(now, waited);
-                    lease.learn(ask.told);
+                    lease.lost(ask);
                     self.shared.set_usable(lease.resource, lease.floor.unsigned_abs());
                 }
             }

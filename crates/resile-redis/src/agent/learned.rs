@@ -19,6 +19,9 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// each knows all others.
 const SETTLED: Duration = Duration::from_secs(3);
 
+/// The share of the limit of the fleet below which a limit that a process has learned alone has a line.
+const TOLD_ALONE: f64 = 0.9;
+
 /// A limit of a member, and what operators were told of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
@@ -160,8 +163,22 @@ impl<M: Timer> Agent<'_, M> {
             let share = if learns { (known.used / limit).min(most) } else { most };
             (own.base, own.share) = (known.base, share / most);
             own.used = (own.share < 0.999).then_some((now, known.used));
+            let alone = self.shared.upstream().quota_rate(own.dimension);
+            let alone = alone.filter(|_| own.apart.is_some()).map(|rate| per_second(&rate));
             self.shared.use_share(own.dimension, share, most);
             let (upstream, noun) = (self.shared.upstream().name(), keys::word(own.dimension));
+            let used = share * limit;
+            // The line of the core that told this lower limit is at WARN, so its end has a line too.
+            if let Some(alone) = alone.filter(|alone| *alone < TOLD_ALONE * used) {
+                tracing::info!(
+                    target: "resile",
+                    upstream,
+                    "{upstream}: fleet: the limit of {noun} is that of all processes again, {} a second, \
+                     and no longer the {} that this one has learned alone",
+                    digits(used),
+                    digits(alone)
+                );
+            }
             if most < 0.999 && base < 0.999 * own.told_base {
                 own.told_base = base;
                 tracing::warn!(

@@ -3,7 +3,7 @@
 mod answers;
 mod apart;
 mod census;
-mod departures;
+mod churn;
 mod faults;
 mod holds;
 mod job;
@@ -11,12 +11,16 @@ mod learned;
 mod limits;
 mod notices;
 mod pace;
+mod probing;
 mod rest;
 mod round;
 #[cfg(test)]
 mod scenes;
 mod step;
+mod strains;
 mod tell;
+#[cfg(test)]
+mod turns;
 mod votes;
 mod watch;
 #[cfg(test)]
@@ -104,6 +108,9 @@ where
     loop {
         let now = began.elapsed();
         agent.step(now);
+        // Who reads the status of the upstream and then the snapshot finds no older state there.
+        seat.update(|snapshot| agent.describe(snapshot, now));
+        agent.report(now);
         if leaves_since.is_some() && agent.is_drained() {
             break;
         }
@@ -148,7 +155,5 @@ where
     let remaining = agent.tell_leave(&outcomes);
     seat.update(|snapshot| {
         snapshot.members = remaining.unwrap_or(snapshot.members);
-        snapshot.votes = None;
-        context.meter.publish(snapshot);
     });
 }

@@ -102,9 +102,11 @@ impl Notices {
         self.members.next.is_some()
     }
 
-    /// Notes that operators were told the number of members.
-    pub(super) const fn told_members(&mut self, members: u32) {
+    /// Notes that operators were told the number of members. Returns the one that was told before, or 0.
+    pub(super) const fn told_members(&mut self, members: u32) -> u32 {
+        let before = self.members.told;
         self.members = Lasting::new(members);
+        before
     }
 
     /// Notes whether some parts fail while the limits work. Returns a change that lasts.
@@ -125,6 +127,10 @@ impl Notices {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::census::Census;
+    use super::super::step::{MEMBER_TTL, RENEWAL};
     use super::*;
 
     const fn at(millis: u64) -> Duration {
@@ -182,5 +188,56 @@ mod tests {
         assert_eq!(notices.note_partial(true, at(9_000)), None);
         assert_eq!(notices.note_partial(false, at(9_100)), Some(Partial::Ends));
         assert_eq!(notices.note_partial(false, at(9_200)), None);
+    }
+
+    /// Returns the times after a death at which another member counts fewer, uses the smaller number and tells
+    /// it. All members renew in intervals of so many thousandths of a second. The dead one has lived for a part
+    /// of its last interval, and the other one is as far in its own when the server forgets the dead one.
+    fn after_a_death(last: u64, lived: f64, others: &[u64], passed: f64) -> [Duration; 3] {
+        let (mut census, mut notices) = (Census::new(), Notices::new());
+        notices.tell(State::Shared, at(0));
+        notices.told_members(2);
+        census.count(2, at(0));
+        let interval = |thousandths| RENEWAL * u32::try_from(thousandths).unwrap() / 1_000;
+        let forgotten = MEMBER_TTL.saturating_sub(interval(last).mul_f64(lived));
+        let mut now = forgotten + interval(others[0]).mul_f64(1.0 - passed);
+        let counted = now;
+        census.count(1, now);
+        for other in &others[1..] {
+            if census.known() == 1 {
+                break;
+            }
+            now += interval(*other);
+            census.count(1, now);
+        }
+        assert_eq!((census.last(), census.known()), (1, 1));
+        assert_eq!(notices.count(census.known(), now), None);
+        let told = notices.changes_at().unwrap();
+        assert_eq!(notices.count(census.known(), told), Some(2));
+        [counted, now, told]
+    }
+
+    const EARLIEST: [u64; 3] = [1_800, 3_800, 5_300];
+    const LATEST: [u64; 3] = [4_200, 7_400, 8_900];
+
+    #[test]
+    fn the_earliest_and_the_latest_time_of_a_death_are_those_of_the_guide() {
+        assert_eq!(after_a_death(1_200, 1.0, &[1_000; 4], 1.0), EARLIEST.map(at));
+        let latest = after_a_death(1_000, 0.0, &[1_200, 800, 1_199, 1_200], 0.0);
+        assert_eq!(latest, [4_200, 7_399, 8_899].map(at));
+    }
+
+    proptest! {
+        #[test]
+        fn a_death_is_told_in_the_time_that_the_guide_names(
+            last in 800_u64..=1_200,
+            others in [800_u64..=1_200, 800..=1_200, 800..=1_200, 800..=1_200],
+            parts in [0.0..=1.0, 0.0..=1.0],
+        ) {
+            let times = after_a_death(last, parts[0], &others, parts[1]);
+            for (time, (earliest, latest)) in times.into_iter().zip(EARLIEST.into_iter().zip(LATEST)) {
+                prop_assert!((at(earliest)..=at(latest)).contains(&time), "{times:?}");
+            }
+        }
     }
 }

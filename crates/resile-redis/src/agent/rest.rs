@@ -17,7 +17,8 @@ impl<M: Timer> Agent<'_, M> {
             let (balance, waiting) = account(shared, lease.resource);
             lease.refuse(shared.refused(lease.resource));
             lease.observe(balance, waiting, now);
-            lease.learn(shared.reported_level(lease.resource));
+            let told = shared.reported_level(lease.resource);
+            lease.learn(told, now.saturating_add(shared.resumes_in(lease.resource)));
             (balance, waiting)
         };
         self.leases.iter_mut().map(count).collect()

@@ -1,4 +1,4 @@
-//! Fleets whose server is away while the provider refuses.
+//! Fleets whose provider refuses, and whose server is away meanwhile.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ fn late(least_members: u32) -> Scene {
         seed: 0,
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0)],
+        burst: 25.0,
     }
 }
 
@@ -79,9 +80,27 @@ fn what_members_learn_in_an_outage_counts_once() {
         seed: 0,
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
+        burst: 25.0,
     };
     let played = scene.play(80);
     assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
     assert!(refused(&played[10..70]) > 10, "{played:?}");
     assert!(played[76..].iter().all(|second| (25..=80).contains(&second.used)), "{played:?}");
+}
+
+/// Requests that are late on their way arrive together, so a provider with the same burst sees more of it than the
+/// fleet does. After the refusal the account begins empty, so the fleet never uses so much at once again.
+#[test]
+fn a_fleet_that_was_refused_does_not_use_the_burst_at_once_again() {
+    for seed in 0..8 {
+        let mut scene = late(1);
+        (scene.seed, scene.burst, scene.server) = (seed, 12.0, vec![at(0)]);
+        // The provider has no units at 10 s, and all of its burst after the hold.
+        scene.provider = vec![(at(0), 100.0), (at(10), 0.0), (at(11), 100.0)];
+        scene.calls = vec![60.0; 4];
+        let played = scene.play(30);
+        assert!(refused(&played[10..11]) > 0, "seed {seed}: {played:?}");
+        assert_eq!(refused(&played[11..]), 0, "seed {seed}: {played:?}");
+        assert!(accepted(&played[13..]) > 60.0, "seed {seed}: {played:?}");
+    }
 }

@@ -9,13 +9,14 @@ use resile::time::Timer;
 use resile::upstream::{Resource, Shared};
 
 use super::census::Census;
-use super::departures::Departures;
+use super::churn::Churn;
 use super::faults::Faults;
 use super::holds::Holds;
 use super::job::Job;
 use super::learned::Own;
 use super::notices::Notices;
 use super::pace::Pace;
+use super::probing::Probing;
 use super::votes::Votes;
 use super::{Context, Plan};
 use crate::alarm::Alarm;
@@ -35,10 +36,11 @@ pub(super) struct Agent<'a, M: Timer> {
     tokens: i64,
     pub(super) holds: Holds,
     pub(super) votes: Votes,
+    pub(super) probing: Probing,
     /// The state of the exchanges without a lease.
     pub(super) presence: Mode,
     pub(super) census: Census,
-    pub(super) departures: Departures,
+    pub(super) churn: Churn,
     pub(super) renewed_at: Option<Duration>,
     renews_every: Duration,
     /// True while the upstream has no calls. Then only the membership is renewed, and seldom.
@@ -70,15 +72,17 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) set: Vec<SetLimit>,
     /// One for each lease.
     pub(super) alarms: Vec<Alarm>,
+    /// True while a part of the upstream is under strain, or its calls fail in a surge.
+    pub(super) is_strained: bool,
     /// The longest time without a grant of all alarms that are on.
     pub(super) starves_for: Option<Duration>,
     pub(super) meter: &'a Meter,
 }
 
 /// The time between two renewals of the membership, without the spread.
-const RENEWAL: Duration = Duration::from_secs(1);
+pub(super) const RENEWAL: Duration = Duration::from_secs(1);
 /// The time after which a silent member no longer counts.
-const MEMBER_TTL: Duration = Duration::from_secs(3);
+pub(super) const MEMBER_TTL: Duration = Duration::from_secs(3);
 /// The factor of both times while the member rests.
 const REST: u32 = 30;
 /// The longest time between two additions of the share in safe mode.
@@ -120,9 +124,10 @@ impl<'a, M: Timer> Agent<'a, M> {
             tokens,
             holds: Holds::default(),
             votes: Votes::default(),
+            probing: Probing::default(),
             presence: Mode::new(),
             census: Census::new(),
-            departures: Departures::default(),
+            churn: Churn::default(),
             renewed_at: None,
             renews_every: spread(RENEWAL, shared),
             rests: false,
@@ -143,12 +148,13 @@ impl<'a, M: Timer> Agent<'a, M> {
             owns,
             set: Vec::new(),
             alarms,
+            is_strained: false,
             starves_for: None,
             meter,
         }
     }
 
-    /// Counts the demand and adds the share of the limits in safe mode. Reports the state.
+    /// Counts the demand and adds the share of the limits in safe mode.
     pub(super) fn step(&mut self, now: Duration) {
         self.presence.tick(now);
         let accounts = self.count_demand(now);
@@ -169,11 +175,17 @@ impl<'a, M: Timer> Agent<'a, M> {
         }
         if self.presence.is_safe() {
             self.votes.forget();
+            self.probing.forget();
         }
         if self.votes_count() {
-            self.shared.upstream().advise(self.votes.advice(now));
+            self.shared.upstream().advise(self.probing.advice(&self.votes, now));
         }
+    }
+
+    /// Reports the state, and looks at the strains and at the calls that wait.
+    pub(super) fn report(&mut self, now: Duration) {
         self.tell(now);
+        self.tell_quiet();
         self.watch(now);
     }
 
@@ -227,7 +239,11 @@ impl<'a, M: Timer> Agent<'a, M> {
             jobs.push(Job::Hold(news));
         }
         if let Some(breaker) = self.voter().filter(|_| retry_at <= now) {
-            jobs.extend(self.votes.due(&breaker, now));
+            if let Some(vote) = self.votes.due(&breaker, now) {
+                jobs.push(vote);
+                let step = self.probing.step(&breaker, &self.votes, now);
+                jobs.extend(step.map(|(step, ttl)| Job::Probe { step, ttl }));
+            }
         }
         let members = self.divisor();
         for (index, (lease, key)) in self.leases.iter_mut().enumerate() {
@@ -302,6 +318,9 @@ impl<'a, M: Timer> Agent<'a, M> {
         let mut at = self.renews_at();
         if !may_ask {
             at = now + RENEWAL; // the end of the round wakes the task
+        }
+        if self.is_strained {
+            at = at.min(now + RENEWAL); // its end has a line, also of an upstream that rests
         }
         let members = self.divisor();
         for (lease, _) in &self.leases {

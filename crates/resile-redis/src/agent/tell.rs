@@ -1,11 +1,11 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use resile::breaker;
 use resile::fleet::State;
 use resile::time::Timer;
+use resile::upstream::Resource;
 
-use super::departures::{Departures, list, processes};
+use super::churn::{Churn, list, processes};
 use super::job::Answer;
 use super::notices::Partial;
 use super::round::Outcome;
@@ -14,6 +14,7 @@ use super::votes::{Count, QUORUM};
 use crate::fail_mode::FailMode;
 use crate::member::{self, Leased, Tally};
 use crate::name;
+use crate::scale::TOKEN;
 use crate::scripts::ProbeStep;
 
 /// Returns whether the store does not answer in this state.
@@ -28,10 +29,11 @@ impl<M: Timer> Agent<'_, M> {
         let upstream = self.shared.upstream().name();
         let (has_breaker, votes) = (self.shared.upstream().breaker().is_some(), self.has_votes());
         if self.shares_nothing() {
+            let hint = if has_breaker { ": `with_votes(true)` shares its breaker" } else { "" };
             tracing::warn!(
                 target: "resile", upstream,
                 "{upstream}: fleet: nothing to share: the upstream has no quota, no cooldown, no \
-                 budget that is shared and no breaker that votes"
+                 budget that is shared and no breaker that votes{hint}"
             );
         } else if votes && !has_breaker {
             tracing::warn!(
@@ -60,17 +62,11 @@ impl<M: Timer> Agent<'_, M> {
         if told == state {
             self.members = self.census.known(); // as of the state that is told, and no later
         }
-        let report = || self.shared.report(told, self.members);
-        if catch_unwind(AssertUnwindSafe(report)).is_err() {
-            tracing::error!(
-                target: "resile", upstream,
-                "{upstream}: fleet: an observer panicked"
-            );
-        }
+        self.observed(|| self.shared.report(told, self.members));
         self.tell_outage(told, now);
         let members = self.members;
         if let Some(before) = self.notices.count(members, now) {
-            let words = self.departures.tell(members, before);
+            let words = self.churn.tell(members, before);
             let before = Some(before).filter(|before| *before > 0);
             if !self.shares_nothing() {
                 tracing::info!(
@@ -79,7 +75,7 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
         } else if !self.notices.has_news() && told == state {
-            self.departures.settle(now);
+            self.churn.settle(now);
         }
         let error = self.last_error.as_deref().unwrap_or_default();
         match self.notices.note_partial(self.is_partial(), now) {
@@ -102,9 +98,12 @@ impl<M: Timer> Agent<'_, M> {
     /// Logs the begin of an outage with its reason, and its end. The core has the state at DEBUG only,
     /// because it does not know the reason.
     fn tell_outage(&mut self, told: State, now: Duration) {
+        if self.shares_nothing() {
+            return; // the line of its start says so
+        }
         let upstream = self.shared.upstream().name();
         let error = self.last_error.as_deref().unwrap_or_default();
-        let members = self.divisor();
+        let (divisor, members) = (self.divisor(), self.census.known());
         match (told, self.silent_since) {
             (State::Safe, None) => {
                 self.silent_since = Some(self.answered_at.unwrap_or_default());
@@ -112,38 +111,44 @@ impl<M: Timer> Agent<'_, M> {
                     None if self.leases.is_empty() => tracing::warn!(
                         target: "resile",
                         upstream,
-                        members,
-                        "{upstream}: fleet: the store has never answered, so nothing is shared: \
-                         {error}"
+                        members = divisor,
+                        "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
+                         shared: {error}"
                     ),
                     None => {
-                        let part = part(self.plan.fail_mode, members);
+                        let part = part(self.plan.fail_mode, divisor);
                         tracing::warn!(
                             target: "resile",
                             upstream,
-                            members,
-                            "{upstream}: fleet: the store has never answered, so each process uses \
-                             {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                            members = divisor,
+                            "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
+                             process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
                         );
                     }
-                    Some(silence) if self.leases.is_empty() => tracing::warn!(
-                        target: "resile",
-                        upstream,
-                        members,
-                        elapsed_ms = millis(silence),
-                        "{upstream}: fleet: safe mode: no answer of the store for {silence:.1?}, \
-                         known members: {members}, so nothing is shared: {error}"
-                    ),
-                    Some(silence) => {
-                        let part = part(self.plan.fail_mode, members);
+                    Some(silence) if self.leases.is_empty() => {
+                        let known = processes(members);
                         tracing::warn!(
                             target: "resile",
                             upstream,
                             members,
                             elapsed_ms = millis(silence),
                             "{upstream}: fleet: safe mode: no answer of the store for \
-                             {silence:.1?}, known members: {members}, so this process uses {part}: \
-                             {error}"
+                             {silence:.1?}, {known} known last, so nothing is shared: {error}"
+                        );
+                    }
+                    Some(silence) => {
+                        let known = processes(members);
+                        let mode = self.plan.fail_mode;
+                        let (assumed, part) =
+                            (assumed(mode, members, divisor), part(mode, divisor));
+                        tracing::warn!(
+                            target: "resile",
+                            upstream,
+                            members,
+                            elapsed_ms = millis(silence),
+                            "{upstream}: fleet: safe mode: no answer of the store for \
+                             {silence:.1?}, {known} known last{assumed}, so this process uses \
+                             {part}: {error}"
                         );
                     }
                 }
@@ -152,31 +157,25 @@ impl<M: Timer> Agent<'_, M> {
                 self.silent_since = None;
                 let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
                 let members = self.members;
-                self.notices.told_members(members);
-                self.departures = Departures::default();
-                let words = processes(members);
+                let before = Some(self.notices.told_members(members));
+                let before = before.filter(|before| *before > 0 && *before != members);
+                // A member that joined is unknown: all join a store again that has lost its data.
+                self.churn = Churn::default();
+                let words = match before {
+                    Some(before) => format!("{}, {before} before,", processes(members)),
+                    None => processes(members),
+                };
                 tracing::info!(
                     target: "resile",
                     upstream,
                     members,
+                    before,
                     elapsed_ms = millis(lasted),
                     "{upstream}: fleet: shared by {words} after {lasted:.1?} without an answer of \
                      the store"
                 );
             }
             _ => {}
-        }
-    }
-
-    /// Tells the numbers of the strains that go on while the member leaves. The process may make no call
-    /// afterwards.
-    pub(super) fn tell_strains(&self) {
-        let upstream = self.shared.upstream().name();
-        if catch_unwind(AssertUnwindSafe(|| self.shared.end_strains())).is_err() {
-            tracing::error!(
-                target: "resile", upstream,
-                "{upstream}: fleet: an observer panicked"
-            );
         }
     }
 
@@ -238,8 +237,8 @@ impl<M: Timer> Agent<'_, M> {
         let upstream = self.shared.upstream();
         let Some(breaker) = upstream.snapshot() else { return };
         let rest = breaker.retry_after.unwrap_or_default();
-        if let Some(pause) = self.votes.prolonged(step, rest, now) {
-            let by = self.votes.failed_by().map(name::of_id);
+        if let Some(pause) = self.probing.prolonged(step, rest, &self.votes, now) {
+            let by = self.probing.failed_by().map(name::of_id);
             let who = name::in_words(by);
             let upstream = upstream.name();
             tracing::info!(
@@ -249,15 +248,16 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
-    /// Logs that the breaker of this process waits for the probe of another one. Nobody knows how long.
+    /// Logs that the breaker of this process waits for the probe of another one, which has its turn up to a
+    /// second before. Nobody knows how long.
     pub(super) fn tell_prober(&self) {
         let upstream = self.shared.upstream();
         let is_open = upstream.snapshot().is_some_and(|it| it.state == breaker::State::Open);
-        if let Some(by) = self.votes.prober().map(name::of_id).filter(|_| is_open) {
+        if let Some(by) = self.probing.prober().map(name::of_id).filter(|_| is_open) {
             let (upstream, who) = (upstream.name(), name::in_words(Some(by)));
             tracing::debug!(
                 target: "resile", upstream, by,
-                "{upstream}: fleet: {who} probes, this breaker waits for it"
+                "{upstream}: fleet: {who} has the turn to probe, this breaker waits for it"
             );
         }
     }
@@ -287,10 +287,11 @@ impl<M: Timer> Agent<'_, M> {
         }
         snapshot.last_error_age = self.failed_at.map(|at| now.saturating_sub(at));
         snapshot.leases.clear();
-        snapshot.leases.extend(self.leases.iter().map(|(lease, _)| Leased {
-            resource: lease.resource,
-            balance: self.shared.balance(lease.resource).unwrap_or(0),
-            level: lease.level(),
+        snapshot.leases.extend(self.leases.iter().map(|(lease, _)| {
+            let resource = lease.resource;
+            let balance = self.shared.balance(resource).unwrap_or(0);
+            let level = lease.level().map(|level| in_units(resource, level));
+            Leased { resource, balance: in_units(resource, balance), level }
         }));
         snapshot.votes = self.votes.tally();
         let open = self.votes.open().iter().map(|id| name::of_id(id));
@@ -316,6 +317,22 @@ fn part(mode: FailMode, members: u32) -> String {
         (FailMode::Open, _) | (FailMode::Safe, 0 | 1) => "the whole limit".to_owned(),
         (FailMode::Safe, _) => format!("1/{members} of the limit"),
     }
+}
+
+/// Names the number of members that a share assumes, if fewer are known.
+fn assumed(mode: FailMode, known: u32, divisor: u32) -> String {
+    if mode == FailMode::Safe && known < divisor {
+        format!(", at least {divisor} assumed (`with_least_members`)")
+    } else {
+        String::new()
+    }
+}
+
+/// Returns an amount of a lease in the units that people count: whole tokens for the budget.
+#[expect(clippy::cast_precision_loss, reason = "an amount is below 2^53")]
+fn in_units(resource: Resource, amount: i64) -> f64 {
+    let unit = if resource == Resource::Budget { TOKEN } else { 1 };
+    amount as f64 / unit as f64
 }
 
 /// Names the members that vote for "open", of which the ids of some are known: " (a, b and 2 more)".

@@ -32,6 +32,8 @@ pub(super) struct Scene {
     pub(super) lag: Duration,
     /// The limit of the provider from some times on, in requests a second.
     pub(super) provider: Vec<(Duration, f64)>,
+    /// The burst of the provider in requests. The quota has one of 25.
+    pub(super) burst: f64,
 }
 
 /// What has happened in one second.
@@ -91,13 +93,12 @@ impl Server {
 /// A provider that counts as a token bucket.
 struct Provider {
     level: f64,
+    burst: f64,
 }
 
 impl Provider {
-    const BURST: f64 = 25.0;
-
     fn refill(&mut self, limit: f64) {
-        self.level = (self.level + limit * TICK.as_secs_f64()).min(Self::BURST);
+        self.level = (self.level + limit * TICK.as_secs_f64()).min(self.burst);
     }
 
     fn accepts(&mut self) -> bool {
@@ -137,7 +138,8 @@ impl Scene {
                 jobs: Vec::new(),
             })
             .collect();
-        let (mut server, mut provider) = (Server::default(), Provider { level: Provider::BURST });
+        let mut server = Server::default();
+        let mut provider = Provider { level: self.burst, burst: self.burst };
         let (mut now, mut played) = (Duration::ZERO, Vec::new());
         for second in 1..=seconds {
             let mut counts = Second::default();
@@ -192,6 +194,7 @@ impl Process<'_> {
             self.agent.apply(outcomes, now);
         }
         self.agent.step(now);
+        self.agent.report(now);
         self.jobs = self.agent.due(0, now);
     }
 

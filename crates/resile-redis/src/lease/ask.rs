@@ -12,6 +12,7 @@ pub(crate) struct Ask {
     pub(crate) want: i64,
     pub(crate) memory: Option<i64>,
     pub(crate) told: Option<u64>,
+    pub(crate) pause: Duration,
     pub(crate) own: i64,
     pub(crate) away: u32,
     pub(crate) floor: i64,
@@ -26,7 +27,7 @@ impl Ask {
         ttl: Duration,
         weight: u32,
     ) -> LeaseRequest<'a> {
-        let Self { base, spent, least, want, memory, told, own, away, floor } = *self;
+        let Self { base, spent, least, want, memory, told, pause, own, away, floor } = *self;
         let Scale { capacity, calm, rate, parts, .. } = *scale;
         LeaseRequest {
             id,
@@ -40,6 +41,7 @@ impl Ask {
             want,
             memory,
             told,
+            pause,
             own,
             calm,
             weight,

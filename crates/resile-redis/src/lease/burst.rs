@@ -4,9 +4,12 @@
 
 use std::time::Duration;
 
-use resile::quota::Rate;
+use resile::quota::{Dimension, Rate, Waiting};
+use resile::upstream::Resource;
 
+use super::Lease;
 use super::world::{Calls, World};
+use crate::scale::Scale;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -90,4 +93,26 @@ fn a_provider_with_the_same_burst_refuses_nothing() {
             }
         }
     }
+}
+
+/// A report of an exchange without an answer is told again. What has arrived meanwhile belongs to it, so a late
+/// one does not empty an account that is full again.
+#[test]
+fn a_refusal_is_told_with_the_rest_of_its_hold_and_a_late_one_with_what_has_arrived() {
+    let scale = Scale::of_rate(&Rate::per_second(60).with_burst(30));
+    let mut lease = Lease::new(Resource::Quota(Dimension::Requests), scale, 0);
+    let at = |millis| Duration::from_millis(millis);
+    let asked = |lease: &mut Lease, millis| {
+        let (ask, _) = lease.ask(0, Waiting::default(), 1, at(millis));
+        lease.lost(&ask);
+        (ask.told, ask.pause)
+    };
+    lease.learn(Some(0), at(4_000));
+    assert_eq!(asked(&mut lease, 1_000), (Some(0), at(3_000)));
+    assert_eq!(asked(&mut lease, 3_500), (Some(0), at(500)));
+    assert_eq!(asked(&mut lease, 5_000), (Some(0), at(0)), "it is on its way for a second");
+    assert_eq!(asked(&mut lease, 7_000), (Some(120), at(0)), "all but this second counts");
+    lease.learn(Some(5), at(7_100));
+    let (ask, _) = lease.ask(0, Waiting::default(), 1, at(7_200));
+    assert_eq!((ask.told, ask.pause), (Some(5), at(0)), "another report is lower");
 }

@@ -47,6 +47,8 @@ pub(crate) struct Lease {
     refused: i64,
     /// The lowest level that the provider has reported and the server does not know.
     told: Option<u64>,
+    /// The latest time at which a level was reported, or from which on the limit refills after a refusal.
+    resumes_at: Duration,
     demand: Demand,
     asked_at: Option<Duration>,
     answered_at: Option<Duration>,
@@ -107,6 +109,7 @@ impl Lease {
             room: 0,
             refused: 0,
             told: None,
+            resumes_at: Duration::ZERO,
             demand: Demand::NEW,
             asked_at: None,
             answered_at: None,
@@ -142,11 +145,25 @@ impl Lease {
         self.demand.wants(signed(units));
     }
 
-    /// Keeps the lowest level that the provider has reported.
-    pub(crate) fn learn(&mut self, told: Option<u64>) {
+    /// Keeps the lowest level that the provider has reported. After a refusal it refills from `at` on.
+    pub(crate) fn learn(&mut self, told: Option<u64>, at: Duration) {
         if let Some(units) = told {
             self.told = Some(self.told.map_or(units, |before| before.min(units)));
+            self.resumes_at = self.resumes_at.max(at);
         }
+    }
+
+    /// Keeps what an exchange without an answer has told, as of a second before it began.
+    pub(crate) fn lost(&mut self, ask: &Ask) {
+        self.learn(ask.told, self.asked_at.unwrap_or_default().saturating_sub(RENEWAL));
+    }
+
+    /// Takes the lowest level that the provider has reported. If that was more than a second ago, because the
+    /// store was away, what has arrived since belongs to it.
+    fn take_told(&mut self, now: Duration) -> Option<u64> {
+        let late = now.saturating_sub(self.resumes_at.saturating_add(RENEWAL)).as_secs_f64();
+        let arrived = floor(self.scale.per_second * late).max(0).unsigned_abs();
+        self.told.take().map(|units| units.saturating_add(arrived))
     }
 
     /// Counts the demand.
@@ -246,7 +263,8 @@ impl Lease {
             least: signed(waiting.first).min(self.scale.most),
             want,
             memory: Some(self.memory(balance, members, now)),
-            told: self.told.take(),
+            told: self.take_told(now),
+            pause: self.resumes_at.saturating_sub(now),
             own: self.own,
             away: self.away,
             floor: self.floor,
@@ -266,6 +284,7 @@ impl Lease {
             want: 0,
             memory: None,
             told: None,
+            pause: Duration::ZERO,
             own: self.own,
             away: self.away,
             floor: self.floor,
@@ -375,6 +394,9 @@ impl Lease {
             self.granted = self.granted.saturating_add(first - left);
             return first - left;
         };
+        // Nothing arrives before the end of the hold after a refusal.
+        let is_paused = now < self.resumes_at;
+        let since = if is_paused { now } else { since };
         let seconds = now.saturating_sub(since).as_secs_f64();
         let units_now = self.scale.per_second.mul_add(share * seconds, self.fraction);
         let whole = floor(units_now);

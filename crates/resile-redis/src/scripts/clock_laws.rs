@@ -83,6 +83,7 @@ prop_compose! {
             want,
             memory,
             told: None,
+            pause: Duration::ZERO,
             own: if is_away { spent } else { 0 },
             calm: 100_000_000,
             weight: 1,

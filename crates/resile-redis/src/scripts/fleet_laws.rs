@@ -51,9 +51,8 @@ impl Member {
         }
     }
 
-    fn exchange(&mut self, account: &mut Account, now: i128, least: i64, want: i64, fate: Fate) {
-        self.granted = self.granted.min(self.spent + want);
-        let request = LeaseRequest {
+    fn request(&self, least: i64, want: i64) -> LeaseRequest<'static> {
+        LeaseRequest {
             id: self.id,
             capacity: CAPACITY,
             rate: RATE,
@@ -65,12 +64,18 @@ impl Member {
             want,
             memory: self.memory,
             told: None,
+            pause: Duration::ZERO,
             own: 0,
             calm: CAPACITY,
             weight: 1,
             away: 0,
             floor: 0,
-        };
+        }
+    }
+
+    fn exchange(&mut self, account: &mut Account, now: i128, least: i64, want: i64, fate: Fate) {
+        self.granted = self.granted.min(self.spent + want);
+        let request = self.request(least, want);
         self.base = self.base.min(self.spent);
         if matches!(fate, Fate::RequestLost) {
             return;
@@ -140,6 +145,20 @@ impl Fleet {
         self.members.iter().map(|member| i128::from(member.spent)).sum()
     }
 
+    /// A member tells a refusal, after which nothing arrives for `pause`. Its lease is spent then. Returns the
+    /// parts that it has spent.
+    fn refuse(&mut self, member: usize, pause: i128) -> i128 {
+        let member = &mut self.members[member];
+        let before = member.spent;
+        member.spent = member.granted.max(before);
+        let pause = Duration::from_micros(pause.try_into().unwrap());
+        let request = LeaseRequest { told: Some(0), pause, ..member.request(0, 0) };
+        let LeaseReply { granted, level, .. } = self.account.step(self.now, &request);
+        (member.granted, member.base, member.memory) = (granted, member.spent, Some(level));
+        member.valid_until = self.now + TTL;
+        i128::from(member.spent - before) * i128::from(SCALE)
+    }
+
     /// Returns the parts of the account: its level, and all that its members hold.
     fn total(&self) -> i128 {
         self.account.level + self.account.held() * i128::from(SCALE)
@@ -159,6 +178,38 @@ proptest! {
             let had = i128::from(CAPACITY) + arrived;
             let spent = fleet.spent() * i128::from(SCALE);
             prop_assert!(spent <= had, "{} of {} at {}", spent, had, fleet.now);
+        }
+    }
+
+    /// The provider counts nothing during a hold that could be used after it. So after a refusal all members
+    /// together have what arrives from the end of the hold on, whatever the account and the others had. A
+    /// further report of the same refusals takes nothing more. No lease ends meanwhile.
+    #[test]
+    fn after_a_refusal_a_fleet_has_the_refill_from_the_end_of_the_hold_on(
+        before in prop::collection::vec(step(), 1..8),
+        first in 0..IDS.len(),
+        pause in 1_i128..40,
+        after in prop::collection::vec((step(), any::<bool>()), 1..8),
+    ) {
+        let mut fleet = Fleet::new();
+        let soon = |step: Step| Step { pause: step.pause % 4, fate: Fate::Fine, ..step };
+        for step in before {
+            fleet.run(soon(step));
+        }
+        fleet.refuse(first, pause);
+        let resumes = fleet.now + pause;
+        prop_assert!(fleet.total() <= 0, "{} at once", fleet.total());
+        for (step, is_refused) in after {
+            let step = soon(step);
+            let had = fleet.total();
+            if is_refused && fleet.now < resumes {
+                let spent = fleet.refuse(step.member, resumes - fleet.now);
+                prop_assert_eq!(fleet.total(), had - spent, "the second report takes nothing more");
+                continue;
+            }
+            fleet.run(Step { spend: step.spend.max(0), ..step });
+            let most = (fleet.now - resumes).max(0) * i128::from(RATE);
+            prop_assert!(fleet.total() <= most, "{} of {}", fleet.total(), most);
         }
     }
 

@@ -32,6 +32,7 @@ fn quiet(id: &str, capacity: i64, rate: i64) -> LeaseRequest<'_> {
         want: 0,
         memory: None,
         told: None,
+        pause: Duration::ZERO,
         own: 0,
         calm: capacity,
         weight: 1,

@@ -1,17 +1,19 @@
 -- Exchanges the lease of a member on a shared account: a quota, or a budget without refill.
 --
 -- KEYS: a hash. `l` level, `h` units that the members hold, `t` time, `s` scale, `b` birth, `o` level
--- at birth, `w` last sweep, `u` time up to which a member that lacks units is expected, `v` highest
+-- at birth, `e` end of a pause in which nothing arrives, `w` last sweep, `u` time up to which a member that lacks units is expected, `v` highest
 -- tag, `d` distance of the time from the clock, `q` return of the members after an outage as "since
 -- fleet back saved till", `r` packed list of the members that lack units, each as id, lack, turn,
 -- tag, step, till, and for each member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told
--- ('' for none), own, calm, weight (1 to 100), away, floor. `told` is the level that the provider has
+-- ('' for none), own, calm, weight (1 to 100), away, floor, pause (us). `told` is the level that the provider has
 -- reported. `own` are the units that the member gave itself while the server was away. `calm` are
 -- the most parts that an account keeps together with the units that the members hold: always
 -- without a refill, and while no member lacks units with one. `away` is 0, or the number of members
 -- by which this one has divided the limit since its last exchange. `floor` are the units that a
 -- member keeps of its own deposits on an account without a refill, even if the others hold all.
+-- With `told`, `pause` is the rest of the hold after a refusal. Nothing arrives in it, and what the other
+-- members hold is of the told level: so the refill from its end on is all that the fleet has then.
 -- Reply: granted, level, wait (us, -1 for never), is_new, the step by which the clock ran back (us),
 -- and the units that are missing from the calm account and the members.
 --
@@ -69,7 +71,7 @@ local memory, told = tonumber(ARGV[10]), tonumber(ARGV[11])
 local own = number(12, 0, MOST_UNITS)
 local calm = number(13, 0, capacity)
 local weight, away = number(14, 1, 100), number(15, 0, 2 ^ 20)
-local floor = number(16, 0, MOST_UNITS)
+local floor, pause = number(16, 0, MOST_UNITS), number(17, 0, MOST_UNITS)
 local leaves = ttl == 0
 if leaves then
     want = 0
@@ -105,12 +107,13 @@ local function store_record(field, r)
 end
 
 local stored =
-    redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r', 'h')
+    redis.call('HMGET', key, 'l', 't', 's', 'b', 'o', 'w', 'u', 'v', 'd', mine, 'q', 'r', 'h', 'e')
 local level, birth, origin = tonumber(stored[1]), tonumber(stored[4]), tonumber(stored[5])
 local swept, scarce_until = tonumber(stored[6]), tonumber(stored[7] or 0)
 local top, before = tonumber(stored[8] or 0), tonumber(stored[2] or 0)
 local record = stored[10] and parse_record(stored[10])
 local all_held = tonumber(stored[13] or 0)
+local resumes = level and tonumber(stored[14] or 0) or 0
 local now, offset, stepped = steady(before, tonumber(stored[9] or 0))
 local is_scarce = now <= scarce_until
 local saved -- during the time without an exchange
@@ -130,7 +133,8 @@ else
     end
     level = bounded(level, -capacity, capacity) -- the capacity may have changed
     local had = level
-    level = bounded(level + (now - before) * rate, -capacity, capacity)
+    local passed = math.max(0, now - math.max(before, resumes))
+    level = bounded(level + passed * rate, -capacity, capacity)
     if now - before >= math.floor(ttl / 10) then
         saved = level - had
     end
@@ -258,7 +262,10 @@ if rate == 0 then -- deposits above what all may have are lost
     level = calmed(bounded(others, 0, MOST - held) + held)
 end
 if told then -- the provider knows better
-    level = math.min(level, moved(0, bounded(told, 0, MOST_UNITS)))
+    local others = pause > 0 and rate > 0 and math.max(0, all_held - mine_before) or 0
+    told = bounded(told, 0, MOST_UNITS) - math.min(others, MOST_UNITS)
+    level = math.min(level, moved(0, told))
+    resumes = math.max(resumes, now + pause)
 end
 
 -- The places of the other members that lack units and are soon expected. The first of them has the
@@ -355,6 +362,9 @@ if missing > 0 then
         local reserved = math.min(room, ahead_of(tag, room))
         local parts = math.min(MOST, (missing + reserved) * scale - level)
         wait = math.max(0, math.ceil(parts / rate))
+        if wait > 0 then
+            wait = math.min(MOST, wait + math.max(0, resumes - now))
+        end
     end
 end
 
@@ -398,7 +408,7 @@ elseif is_new_queue then
     redis.call('HDEL', key, 'r')
 end
 redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b', text(birth),
-    'o', text(origin), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top),
+    'o', text(origin), 'e', text(resumes), 'w', text(swept), 'd', text(offset), 'u', text(scarce_until), 'v', text(top),
     'h', text(all_held))
 
 if since then
@@ -411,7 +421,8 @@ end
 -- An account that is full again may be forgotten. A debt takes longer to refill.
 local life = 3600 * SECOND
 if rate > 0 then
-    life = math.max(60 * SECOND, (capacity + math.max(0, -level)) / rate)
+    life = (capacity + math.max(0, -level)) / rate + math.max(0, resumes - now)
+    life = math.max(60 * SECOND, life)
 end
 life = math.min(math.max(life, 10 * ttl), 30 * 86400 * SECOND)
 redis.call('PEXPIRE', key, text(math.ceil(life / 1000)))

@@ -32,6 +32,9 @@ pub(crate) struct LeaseRequest<'a> {
     pub(crate) memory: Option<i64>,
     /// The lowest level that the provider has reported since the last exchange, in units.
     pub(crate) told: Option<u64>,
+    /// The time for which nothing arrives: the rest of the hold after a refusal. It counts only with a told
+    /// level.
+    pub(crate) pause: Duration,
     /// The units that the member gave itself in safe mode since the last answer.
     pub(crate) own: i64,
     /// The most parts that the account keeps while no member lacks units.
@@ -91,6 +94,7 @@ impl Request for LeaseRequest<'_> {
             self.weight.to_string(),
             self.away.to_string(),
             self.floor.to_string(),
+            micros(self.pause),
         ]
     }
 

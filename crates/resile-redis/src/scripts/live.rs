@@ -27,6 +27,7 @@ fn lease(id: &str) -> LeaseRequest<'_> {
         want: 30,
         memory: None,
         told: None,
+        pause: Duration::ZERO,
         own: 0,
         calm: 100_000_000,
         weight: 1,

@@ -4,7 +4,7 @@
 -- the distance of the time from the clock.
 -- ARGV: id, ttl (us, 0 to leave), channel.
 -- Reply: the members alive, this one included, and the step by which the clock ran back (us). A
--- member that leaves is published to the channel as "left alive id", and one that no longer counts
+-- member that joins is published to the channel as "joined id", one that leaves as "left alive id", and one that no longer counts
 -- because it is silent as "silent id": the first eight of those that are found at once.
 --
 -- The ttl is at most 2^51 us and `now` is below 2^52 until the year 2112, so their sum is exact.
@@ -27,9 +27,9 @@ for i = 1, #lowest, 2 do
     end
 end
 redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now)) -- also `t` and `d`, see below
-local has_left = 0
+local has_joined, has_left = 0, 0
 if ttl > 0 then
-    redis.call('ZADD', key, text(now + ttl), mine)
+    has_joined = redis.call('ZADD', key, text(now + ttl), mine)
 else
     has_left = redis.call('ZREM', key, mine)
 end
@@ -41,6 +41,9 @@ end
 
 local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
 redis.call('PEXPIRE', key, text(math.ceil((tonumber(last) - now) / 1000) + 10000))
+if has_joined == 1 then
+    redis.call('PUBLISH', ARGV[3], 'joined ' .. ARGV[1])
+end
 if has_left == 1 then
     redis.call('PUBLISH', ARGV[3], 'left ' .. text(alive) .. ' ' .. ARGV[1])
 end

@@ -12,7 +12,7 @@ pub(crate) struct MemberRequest<'a> {
     pub(crate) id: &'a str,
     /// The time after which a silent member no longer counts. 0 leaves.
     pub(crate) ttl: Duration,
-    /// The channel on which a member that leaves is published.
+    /// The channel on which a member that joins or leaves is published.
     pub(crate) channel: &'a str,
 }
 
@@ -63,6 +63,20 @@ impl<'a> LeaveNotice<'a> {
     pub(crate) fn parse(message: &'a str) -> Option<Self> {
         let (members, id) = message.strip_prefix("left ")?.split_once(' ')?;
         Some(Self { id, members: members.parse().ok()? })
+    }
+}
+
+/// A member that has joined, as it is published to all members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JoinNotice<'a> {
+    /// The new member.
+    pub(crate) id: &'a str,
+}
+
+impl<'a> JoinNotice<'a> {
+    /// Parses a message of the channel. Returns `None` for a message of another form.
+    pub(crate) fn parse(message: &'a str) -> Option<Self> {
+        message.strip_prefix("joined ").map(|id| Self { id })
     }
 }
 

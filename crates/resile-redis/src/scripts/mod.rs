@@ -8,7 +8,9 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use redis::aio::ConnectionLike;
-use redis::{RedisError, Script, ScriptInvocation, Value};
+use redis::{ErrorKind, RedisError, Script, ScriptInvocation, Value};
+
+use crate::one_line::OneLine;
 
 #[cfg(test)]
 mod clock_laws;
@@ -38,7 +40,7 @@ pub(crate) use cooldown::{HoldNotice, HoldReply, HoldRequest};
 pub(crate) use learned::{Known, LearnedRequest, Report};
 pub(crate) use lease::{LeaseReply, LeaseRequest};
 pub(crate) use limits::{LimitsRequest, SetLimit};
-pub(crate) use members::{LeaveNotice, MemberReply, MemberRequest, SilenceNotice};
+pub(crate) use members::{JoinNotice, LeaveNotice, MemberReply, MemberRequest, SilenceNotice};
 pub(crate) use probe::{ProbeReply, ProbeRequest, ProbeStep};
 pub(crate) use votes::{VoteReply, VoteRequest};
 
@@ -107,15 +109,32 @@ pub(crate) enum ScriptError {
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Server(error) if error.is_connection_refusal() => {
-                write!(f, "no connection to the server: {error}")
-            }
-            Self::Server(error) => write!(f, "the server did not run the script: {error}"),
-            Self::Lost(why) => write!(f, "the server is not found: {why}"),
+            Self::Server(error) => write!(f, "{}: {}", what(error), OneLine(why(error))),
+            Self::Lost(why) => write!(f, "the server is not found: {}", OneLine(why)),
             Self::Reply { script, reply } => {
-                write!(f, "the script `{script}` returned an unexpected reply: {reply}")
+                write!(f, "the script `{script}` returned an unexpected reply: {}", OneLine(reply))
             }
         }
+    }
+}
+
+/// Says what an error tells of the server.
+fn what(error: &RedisError) -> &'static str {
+    match (error.kind(), error.code()) {
+        (ErrorKind::Io, _) => "no connection to the server",
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
+            "the server refused the login"
+        }
+        (ErrorKind::Parse, _) => "the answer is not that of a Redis server",
+        _ => "the server did not run the script",
+    }
+}
+
+/// Returns the words of an error. The parser has a line for each byte that it expects.
+fn why(error: &RedisError) -> String {
+    match (error.kind(), error.detail()) {
+        (ErrorKind::Parse, Some(detail)) => detail.lines().collect::<Vec<_>>().join(", "),
+        _ => error.to_string(),
     }
 }
 

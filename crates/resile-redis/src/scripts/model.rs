@@ -184,7 +184,7 @@ impl Model<MemberRequest<'_>> for Fleet {
 
 /// The votes behind `votes.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Votes {
+pub(crate) struct Votes {
     time: Time,
     votes: BTreeMap<String, (i128, i128, bool, i128)>,
 }
@@ -224,7 +224,7 @@ impl Model<VoteRequest<'_>> for Votes {
 
 /// The lease behind `probe.lua`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Probe(Option<Permission>);
+pub(crate) struct Probe(Option<Permission>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Permission {
@@ -235,6 +235,25 @@ struct Permission {
     closed: i128,
     passed: Option<i128>,
     failed_by: Option<String>,
+    /// The members that wait, in the order of their turns, with the times at which they asked.
+    queue: Vec<(String, i128)>,
+}
+
+impl Permission {
+    /// Returns the member whose turn comes before that of `id`, which asks.
+    fn before(&self, id: &str, now: i128) -> Option<String> {
+        let mut ahead = self.queue.iter().take_while(|(waiter, _)| waiter != id);
+        let is_here = |asked| now < self.closed - SECOND + 750_000 || now - asked < 1_500_000;
+        ahead.find(|(_, asked)| is_here(*asked)).map(|(waiter, _)| waiter.clone())
+    }
+
+    /// Notes that a member waits, at its place or at the end.
+    fn wait(&mut self, id: &str, now: i128) {
+        match self.queue.iter_mut().find(|(waiter, _)| waiter == id) {
+            Some((_, asked)) => *asked = now,
+            None => self.queue.push((id.to_owned(), now)),
+        }
+    }
 }
 
 impl Model<ProbeRequest<'_>> for Probe {
@@ -250,9 +269,10 @@ impl Model<ProbeRequest<'_>> for Probe {
         next.passed = next.passed.filter(|at| at + 10 * SECOND > now);
         let is_mine = next.holder.as_deref() == Some(request.id);
         let is_free = is_mine || next.holder.is_none();
-        let mut is_told = true;
+        let (mut is_told, mut turn) = (true, None);
         match request.step {
             ProbeStep::Passed => {
+                next.queue.clear();
                 (next.holder, next.closed, next.passed) = (None, 0, Some(now));
                 next.failed_by = None;
             }
@@ -263,24 +283,36 @@ impl Model<ProbeRequest<'_>> for Probe {
                 }
                 next.passed = None;
                 next.holder = next.holder.filter(|_| !is_mine);
+                next.queue.retain(|(waiter, _)| waiter != request.id);
             }
             ProbeStep::Acquire if ttl > 0 => {
                 let is_open = next.passed.is_none() && next.closed - now <= SECOND;
-                is_told = is_free && is_open;
+                turn = next.before(request.id, now).filter(|_| next.passed.is_none());
+                is_told = is_free && is_open && (is_mine || turn.is_none());
                 if is_told {
+                    let is_waiter = |(waiter, _): &(String, i128)| waiter == request.id;
+                    let place = next.queue.iter().position(is_waiter);
+                    let passed_over = place.map_or(next.queue.len(), |place| place + 1);
+                    next.queue.drain(..if is_mine { 0 } else { passed_over });
                     next.holder = Some(request.id.to_owned());
                     next.expiry = next.closed.max(now) + ttl;
+                } else if next.passed.is_none() && !is_mine {
+                    next.wait(request.id, now);
                 }
             }
             ProbeStep::Look => is_told = false,
             ProbeStep::Acquire | ProbeStep::Release => {
                 is_told = false;
                 next.holder = next.holder.filter(|_| !is_mine);
+                next.queue.retain(|(waiter, _)| waiter != request.id);
             }
         }
         let held = next.holder.as_deref() == Some(request.id);
-        let prober = next.holder.clone().filter(|_| !held);
-        let others = prober.as_ref().map_or(0, |_| next.expiry - now);
+        let holder = next.holder.clone().filter(|_| !held);
+        let turn = turn.filter(|_| !held && holder.is_none());
+        let others = holder.as_ref().map(|_| next.expiry - now);
+        let others = others.or(turn.as_ref().map(|_| SECOND)).unwrap_or(0);
+        let prober = holder.or(turn);
         let rest = ceil((next.closed - now).max(others).max(0), 1_000);
         let passed = next.passed.map(|at| (now - at) / 1_000);
         let failed_by = next.failed_by.clone();
@@ -299,9 +331,14 @@ impl Model<ProbeRequest<'_>> for Probe {
                 closed,
                 passed,
                 failed_by,
+                queue,
             } = permission;
             let (passed, holder) = (passed.unwrap_or(-1), holder.as_deref().unwrap_or_default());
-            let line = failed_by.as_ref().map_or_else(String::new, |by| format!("\n{by}"));
+            let has_line = failed_by.is_some() || !queue.is_empty();
+            let by = failed_by.as_deref().filter(|_| has_line).unwrap_or_default();
+            let line = has_line.then(|| format!("\n{by}"));
+            let queue = queue.iter().map(|(id, asked)| format!("\n{asked} {id}"));
+            let line: String = line.into_iter().chain(queue).collect();
             (String::new(), format!("{now} {expiry} {closed} {passed} {offset} {holder}{line}"))
         };
         self.0.iter().map(text).collect()

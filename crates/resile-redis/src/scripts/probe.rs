@@ -42,7 +42,8 @@ pub(crate) struct ProbeReply {
     pub(crate) passed: Option<Duration>,
     /// The member whose probe failed, while nobody may probe because of that.
     pub(crate) failed_by: Option<String>,
-    /// Another member that holds the lease. It probes, or it does so when nobody has to wait any more.
+    /// Another member that holds the lease, or whose turn comes first. It probes, or it does so when nobody
+    /// has to wait any more.
     pub(crate) prober: Option<String>,
 }
 

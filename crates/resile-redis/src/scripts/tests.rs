@@ -122,6 +122,7 @@ prop_compose! {
         want in 0_i64..25,
         memory in prop::option::of(-10_i64..25),
         told in prop_oneof![4 => Just(None), 1 => (0_u64..25).prop_map(Some)],
+        pause in prop_oneof![1 => Just(Duration::ZERO), 1 => micros_up_to(60)],
         own in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
         calm in prop_oneof![1 => Just(90_i64), 1 => 0_i64..60],
         weight in prop_oneof![2 => Just(1_u32), 1 => 0_u32..120],
@@ -129,7 +130,7 @@ prop_compose! {
         floor in prop_oneof![1 => Just(0_i64), 1 => 0_i64..25],
     ) -> LeaseRequest<'static> {
         let ttl = Duration::from_micros(ttl);
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, floor, weight, away }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, pause, own, calm, floor, weight, away }
     }
 }
 
@@ -147,14 +148,14 @@ prop_compose! {
     fn extreme_lease()(
         id in id(),
         numbers in prop::array::uniform10(extreme()),
-        ttl in extreme_duration(),
+        (ttl, pause) in (extreme_duration(), extreme_duration()),
         memory in prop::option::of(extreme()),
         told in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => (0_u64..1 << 54).prop_map(Some)],
         weight in prop_oneof![Just(1_u32), any::<u32>(), 1_u32..=100],
         away in prop_oneof![Just(0_u32), any::<u32>()],
     ) -> LeaseRequest<'static> {
         let [capacity, rate, scale, base, spent, least, want, own, calm, floor] = numbers;
-        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, own, calm, floor, weight, away }
+        LeaseRequest { id, capacity, rate, scale, ttl, base, spent, least, want, memory, told, pause, own, calm, floor, weight, away }
     }
 }
 
@@ -265,6 +266,7 @@ fn the_longest_wait_is_that_of_the_model() {
         want: least,
         memory: Some(-most),
         told: None,
+        pause: Duration::ZERO,
         own: 0,
         calm: most,
         weight: 1,

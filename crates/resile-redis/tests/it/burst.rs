@@ -8,7 +8,7 @@ use resile_redis::Fleet;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use crate::crew::{Mate, all_share, limited};
+use crate::crew::{Load, Mate, all_share, limited, until};
 use crate::server::Server;
 
 const LIMIT: u32 = 60;
@@ -82,4 +82,33 @@ async fn a_hold_is_over_after_its_release() {
     };
     println!("{accepted} accepted in the 8 s after a hold, and {refused} refused");
     assert!(accepted >= 6 * LIMIT, "{accepted} of {} accepted, {refused} refused", 8 * LIMIT);
+}
+
+/// The account was full at the refusal. The provider counts nothing during the hold that could be used after it, so
+/// the fleet then has what arrives from its end on, and no burst.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::cast_precision_loss, reason = "counts of a test are small")]
+async fn after_a_refusal_a_fleet_has_no_burst() {
+    let Some(server) = Server::start(&[]) else { return };
+    let upstream = || limited(LIMIT, 40).with_cooldown(Cooldown::new());
+    let join = |_| Mate::join(&Fleet::new(&server.url()).unwrap(), upstream());
+    let crew: Vec<_> = (0..4).map(join).collect();
+    all_share(&crew).await;
+    let admission = crew[0].upstream.admit(Never).await.unwrap();
+    admission.settle(&Verdict::throttled().after(2 * SECOND));
+    let mut load = Load::new();
+    let end = load.now() + crew[0].upstream.held().unwrap();
+    let is_held = || crew.iter().all(|mate| mate.upstream.held().is_some());
+    until("a common hold", is_held, || format!("{:?}", crew[3].member.snapshot())).await;
+    for mate in &crew {
+        load.add(mate, 20);
+    }
+    sleep((end + SECOND).saturating_sub(load.now())).await;
+    let times = load.times().since(end);
+    let beyond =
+        |(index, at): (usize, &Duration)| (index + 1) as f64 - f64::from(LIMIT) * at.as_secs_f64();
+    let most = times.0.iter().enumerate().map(beyond).fold(0.0, f64::max);
+    println!("{} in the second after a hold, {most:.1} beyond the refill", times.count());
+    assert!(most <= 8.0, "{most:.1} beyond the refill: {times:?}");
+    assert!(times.count() >= f64::from(LIMIT) / 2.0, "{times:?}");
 }

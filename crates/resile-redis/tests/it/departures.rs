@@ -1,4 +1,4 @@
-//! Tests the lines about members that leave, and about members that die.
+//! Tests the lines about members that join, leave or die.
 
 use std::time::Duration;
 
@@ -59,6 +59,20 @@ async fn a_member_that_leaves_or_dies_is_named() {
     assert!(lines.iter().any(|line| line.contains("web-4 stopped reporting")), "{lines:?}");
     println!("a death was told after {:.1?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_millis(8_500), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_member_that_joins_is_named() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let crew = ["web-1", "web-2"].map(|name| join(&server, name));
+    let told = |text: &str| lines.with(text);
+    let words = || format!("{:?}", told("fleet"));
+    until("both members", || told("fleet: shared by 2 processes").len() >= 2, words).await;
+    join(&server, "web-3");
+    let line = "fleet: shared by 3 processes, 2 before: web-3 joined upstream=";
+    until("the line", || told(line).len() >= crew.len(), words).await;
+    assert_eq!(told("2 before"), told(line), "each one names it");
 }
 
 /// A message is lost if nobody listens, but the server counts the members too.

@@ -98,8 +98,6 @@ async fn the_metrics_are_the_figures_of_the_snapshot() {
         ]
     );
     let level = before.leases.iter().find_map(|lease| lease.level).unwrap();
-    #[expect(clippy::cast_precision_loss, reason = "a level of a test is small")]
-    let level = level as f64;
     assert!((leases[3].2 - level).abs() < 0.1, "{leases:?} {before:?}");
 }
 
@@ -144,4 +142,80 @@ async fn the_series_of_the_votes_is_not_a_number_while_nobody_counts() {
     until("the outage", || !is_counted(), words).await;
     let unknown = votes();
     assert!(unknown.len() == 3 && unknown.iter().all(|count| count.is_nan()), "{unknown:?}");
+}
+
+/// A series cannot be taken back. So it must not have the last numbers of a process that has left.
+#[test]
+fn the_series_of_a_process_that_has_left_are_not_those_of_a_member() {
+    use std::collections::BTreeMap;
+
+    use resile::observe::Metrics;
+
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let Some(server) = Server::start(&[]) else { return };
+    let gauges = || {
+        let series = snapshotter.snapshot().into_vec().into_iter();
+        let gauges = series.filter_map(|(key, .., value)| match value {
+            DebugValue::Gauge(value) if key.key().name().starts_with("resile_fleet_") => {
+                let labels: Vec<_> = key.key().labels().map(|it| it.value().to_owned()).collect();
+                let name = key.key().name().trim_start_matches("resile_fleet_");
+                let name = format!("{name} {}", labels[1..].join(" "));
+                Some((name.trim().to_owned(), value.into_inner()))
+            }
+            _ => None,
+        });
+        gauges.collect::<BTreeMap<_, _>>()
+    };
+    let fleet = Fleet::new(&server.url()).unwrap().with_votes(true);
+    let names = [
+        "age_seconds",
+        "level budget",
+        "level requests",
+        "lease budget",
+        "lease requests",
+        "members",
+        "shared",
+        "starving",
+        "votes members",
+        "votes needed",
+        "votes open",
+    ];
+    for leaves in [true, false] {
+        let upstream = limited(100, 50)
+            .with_budget(Budget::new())
+            .with_breaker(Breaker::new())
+            .with_observer(&Metrics);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mate = runtime.block_on(async {
+            let mate = Mate::join(&fleet, upstream);
+            all_share(std::slice::from_ref(&mate)).await;
+            mate.upstream.admit(Never).await.unwrap().succeeded();
+            let is_shown = || {
+                let now = gauges();
+                let is_known = |name: &&str| now.get(*name).is_some_and(|value| !value.is_nan());
+                names.iter().all(is_known) && now["shared"] > 0.0
+            };
+            until("the series", is_shown, || format!("{:?}", gauges())).await;
+            // Each look sets all gauges to 0, so they must be set once more.
+            let exchanges = || mate.member.snapshot().exchanges;
+            let least = exchanges() + 3;
+            until("more exchanges", || exchanges() >= least, || exchanges().to_string()).await;
+            mate.upstream.admit(Never).await.unwrap().succeeded();
+            if leaves {
+                mate.member.leave().await;
+            }
+            mate
+        });
+        drop(runtime); // which ends the membership too
+        drop(mate.upstream.try_admit()); // a call of one process
+        let after = gauges();
+        for name in names {
+            let zeros = ["shared", "starving", "lease budget", "lease requests"];
+            let value = after[name];
+            let is_right = if zeros.contains(&name) { value == 0.0 } else { value.is_nan() };
+            assert!(is_right, "{leaves} {name}: {after:?}");
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use resile::fleet::State;
 use resile::quota::{Dimension, Limit, Limits};
+use resile::{Cooldown, Verdict};
 use resile_redis::Fleet;
 use tokio::time::sleep;
 
@@ -83,4 +85,37 @@ async fn a_limit_that_is_too_high_is_a_warning_of_one_member() {
     assert!(all.iter().all(|line| line.starts_with("DEBUG")), "{all:?}");
     let own = lines.with("quota too high: the upstream reports 50 requests");
     assert!(!own.is_empty() && own.iter().all(|line| line.starts_with("DEBUG")), "{own:?}");
+}
+
+/// What it has learned alone may be the calls of processes that it does not know.
+#[tokio::test]
+async fn a_process_that_has_learned_alone_tells_that_it_uses_the_limit_of_the_fleet_again() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    server.kill();
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let upstream = limited(100, 10).with_cooldown(Cooldown::new());
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    let words = || format!("{:#?} {:?}", lines.with(""), mate.member.snapshot());
+    mate.becomes(State::Safe).await;
+    let mut refused = None;
+    let is_refused = || {
+        refused = refused.take().or_else(|| mate.upstream.try_admit().ok());
+        refused.is_some()
+    };
+    until("a unit of its share", is_refused, words).await;
+    refused.unwrap().settle(&Verdict::throttled().after(3 * SECOND));
+    let own = lines.with("quota too high: the upstream refuses calls below 100 requests");
+    assert_eq!(own.len(), 1, "{}", words());
+    server.restart();
+    let told = || lines.with("fleet: the limit of requests is that of all processes again");
+    until("the limit of the fleet", || !told().is_empty(), words).await;
+    let line = "again, 100 a second, and no longer the 70 that this one has learned alone";
+    assert!(told()[0].starts_with("INFO ") && told()[0].contains(line), "{}", words());
+    // Calls that wait are no sign that the provider accepts more.
+    mate.becomes(State::Shared).await;
+    let mut load = Load::new();
+    load.add(&mate, 4);
+    sleep(SECOND).await;
+    assert_eq!(told().len(), 1, "{}", words());
+    assert_eq!(lines.with("quota in use again"), [""; 0], "{}", words());
 }

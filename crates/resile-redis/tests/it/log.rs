@@ -114,8 +114,9 @@ async fn a_server_at_the_edge_fills_no_log() {
     assert_eq!(outage.len(), 1, "{outage:?}");
     assert!(outage[0].contains("fleet: safe mode: no answer of the store for "), "{outage:?}");
     assert!(
-        outage[0]
-            .contains("known members: 1, so this process uses the whole limit: no answer within "),
+        outage[0].contains(
+            "1 process known last, so this process uses the whole limit: no answer within "
+        ),
         "{outage:?}"
     );
     assert!(outage[0].contains("members=1 elapsed_ms="), "{outage:?}");
@@ -149,6 +150,59 @@ async fn a_start_without_a_server_tells_the_number_that_divides_the_limit() {
     assert!(failed.iter().all(|line| line.contains("exchange=\"")), "{failed:#?}");
 }
 
+/// The number that is known is not the one that is assumed.
+#[tokio::test]
+async fn an_outage_tells_the_members_that_are_known_and_those_that_are_assumed() {
+    use resile_redis::FailMode;
+    let Some(mut server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new(&server.url()).unwrap();
+    let join = |prefix: &str, fleet: &Fleet| {
+        let fleet = fleet.clone().with_prefix(prefix);
+        [(); 3].map(|()| Mate::join(&fleet, limited(100, 10)))
+    };
+    let more = join("more", &fleet.clone().with_least_members(4));
+    let fewer = join("fewer", &fleet.clone().with_least_members(2));
+    let open = join("open", &fleet.with_least_members(4).with_fail_mode(FailMode::Open));
+    for crew in [&more, &fewer, &open] {
+        all_share(crew).await;
+    }
+    let is_known = || {
+        let crews = [&more, &fewer, &open].into_iter().flatten();
+        crews.into_iter().all(|mate| mate.upstream.fleet().unwrap().members == 3)
+    };
+    until("the members", is_known, || format!("{:?}", lines.with("fleet"))).await;
+    server.kill();
+    let told = || lines.with("fleet: safe mode: no answer of the store for ");
+    until("the warnings", || told().len() == 9, || format!("{:#?}", told())).await;
+    assert!(told().iter().all(|line| line.contains(" members=3 ")), "{:#?}", told());
+    let with = |words: &str| told().iter().filter(|line| line.contains(words)).count();
+    let words = ", 3 processes known last, at least 4 assumed (`with_least_members`), so this \
+                 process uses 1/4 of the limit: ";
+    assert_eq!(with(words), 3, "{:#?}", told());
+    let words = ", 3 processes known last, so this process uses 1/3 of the limit: ";
+    assert_eq!(with(words), 3, "{:#?}", told());
+    let words = ", 3 processes known last, so this process uses the whole limit: ";
+    assert_eq!(with(words), 3, "{:#?}", told());
+}
+
+/// Its first line says already that it shares nothing.
+#[tokio::test]
+async fn an_upstream_without_a_part_to_share_has_no_line_of_an_outage() {
+    let (lines, _guard) = capture();
+    let fleet = Fleet::new("redis://127.0.0.1:1").unwrap();
+    let _bare = Mate::join(&fleet, Upstream::new("bare"));
+    let _other = Mate::join(&fleet, Upstream::new("holds").with_cooldown(Cooldown::new()));
+    let told = || {
+        lines.with(
+            "holds: fleet: no exchange with the store has succeeded yet, so nothing is shared: ",
+        )
+    };
+    until("the line of the other", || told().len() == 1, || format!("{:?}", lines.with(""))).await;
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(lines.with("bare: fleet:").len(), 1, "{:?}", lines.with(""));
+}
+
 /// The task writes these lines before `join` returns.
 #[tokio::test]
 async fn an_upstream_without_a_part_to_share_is_told_once() {
@@ -166,11 +220,12 @@ async fn an_upstream_without_a_part_to_share_is_told_once() {
     let is_idle = |fleet: &Fleet, upstream: Upstream| {
         let told = warned(fleet, upstream);
         assert!(told.len() == 1 && told[0].contains("fleet: nothing to share: "), "{told:?}");
+        told[0].contains("no breaker that votes: `with_votes(true)` shares its breaker")
     };
-    is_idle(&fleet, bare());
-    is_idle(&fleet, breaker());
-    is_idle(&alone, budget());
-    is_idle(&voting, bare());
+    assert!(!is_idle(&fleet, bare()));
+    assert!(is_idle(&fleet, breaker()), "it has a breaker");
+    assert!(!is_idle(&alone, budget()));
+    assert!(!is_idle(&voting, bare()));
     let told = warned(&voting, budget());
     assert!(told.len() == 1 && told[0].contains("fleet: votes need a breaker, "), "{told:?}");
     let cooldown = Upstream::new("holds").with_cooldown(Cooldown::new());
@@ -200,9 +255,9 @@ async fn a_start_without_a_server_tells_no_part_that_is_none() {
     let fleet = Fleet::new("redis://127.0.0.1:1").unwrap();
     let _one = Mate::join(&fleet, limited(100, 10));
     let _other = Mate::join(&fleet, Upstream::new("holds").with_cooldown(Cooldown::new()));
-    let told = || lines.with("the store has never answered");
+    let told = || lines.with("no exchange with the store has succeeded yet");
     until("the warnings", || told().len() >= 2, || format!("{:?}", lines.with(""))).await;
-    assert_eq!(lines.with("so each process uses the whole limit. Is the").len(), 1, "{:?}", told());
+    assert_eq!(lines.with("so this process uses the whole limit. Is the").len(), 1, "{:?}", told());
     assert_eq!(lines.with("so nothing is shared: ").len(), 1, "{:?}", told());
 }
 
@@ -249,6 +304,31 @@ async fn members_that_join_one_after_another_are_told_once() {
     assert_eq!(lines.with("fleet: shared by 3 processes").len(), 3, "{:?}", told());
 }
 
+/// One that starts without the server knows no number before.
+#[tokio::test]
+async fn the_end_of_an_outage_tells_the_number_before() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture();
+    let proxy = Proxy::start(server.port()).await;
+    let fleet = Fleet::new(&proxy.url()).unwrap();
+    let _first = Mate::join(&fleet, limited(100, 10));
+    let has_joined = || !lines.with("fleet: shared by 1 process").is_empty();
+    until("the first number", has_joined, || format!("{:?}", lines.with("fleet"))).await;
+    proxy.set(Way::Silent);
+    let _late = Mate::join(&fleet.clone().with_prefix("late"), limited(100, 10));
+    let warned = || lines.with("WARN").len() == 2;
+    until("the warnings", warned, || format!("{:?}", lines.with("fleet"))).await;
+    let second = [Mate::join(&Fleet::new(&server.url()).unwrap(), limited(100, 10))];
+    all_share(&second).await;
+    proxy.set(Way::Pass);
+    let told = || lines.with("without an answer of the store");
+    until("the ends", || told().len() == 2, || format!("{:?}", lines.with("fleet"))).await;
+    let before = lines.with("fleet: shared by 2 processes, 1 before, after ");
+    assert!(before.len() == 1 && before[0].contains(" members=2 before=1 "), "{:#?}", told());
+    let none = lines.with("fleet: shared by 1 process after ");
+    assert!(none.len() == 1 && !none[0].contains("before"), "{:#?}", told());
+}
+
 #[tokio::test]
 async fn a_hold_of_another_process_is_told_once_with_its_length() {
     let Some(server) = Server::start(&[]) else { return };
@@ -269,7 +349,8 @@ async fn a_hold_of_another_process_is_told_once_with_its_length() {
     let call = crew[1].upstream.admit(resile::Never);
     tokio::time::timeout(Duration::from_millis(10), call).await.unwrap_err();
     assert_eq!(lines.with("WARN").len(), 1, "that of the process itself: {:?}", lines.with("WARN"));
-    let line = "cooldown: all calls wait 3.0s, member web-1 was asked to";
+    let line = "cooldown: all calls wait 3.0s, those with less time left end at once, \
+                member web-1 was asked to wait";
     assert!(told()[0].contains(line) && told()[0].contains("by=\"web-1\""), "{:?}", told());
     assert!(crew[0].member.id().starts_with("web-1-"), "{}", crew[0].member.id());
     for mate in &crew {
@@ -299,7 +380,7 @@ async fn a_late_member_knows_who_was_asked() {
     first.upstream.hold(Duration::from_secs(9));
     sleep(Duration::from_millis(300)).await;
     let late = join("web-2");
-    let told = || lines.with("member web-1 was asked to");
+    let told = || lines.with("member web-1 was asked to wait");
     until("the hold", || !told().is_empty(), || format!("{:?}", lines.with("fleet"))).await;
     assert_eq!(late.member.snapshot().held_by.as_deref(), Some("web-1"));
 }

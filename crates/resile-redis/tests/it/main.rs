@@ -28,6 +28,7 @@ mod log;
 mod loss;
 mod messages;
 mod modes;
+mod reasons;
 mod rest;
 mod rights;
 mod scene;

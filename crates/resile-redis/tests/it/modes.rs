@@ -1,10 +1,12 @@
 //! The share of a process while the server is away, and a fleet that starts without a server.
 
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use redis::cmd;
 use resile::fleet::State;
-use resile_redis::{FailMode, Fleet};
+use resile::observe::{Event, EventKind};
+use resile_redis::{FailMode, Fleet, Member};
 
 use crate::crew::{Mate, limited, until};
 use crate::scene::{BURST, LIMIT, MEMBERS, Scene};
@@ -94,4 +96,25 @@ async fn a_wrong_password_is_told_without_the_password_and_tried_again() {
     assert!(!error.contains("hunter2") && !format!("{fleet:?}").contains("hunter2"), "{error}");
     set_password(&server, "hunter2").await;
     mate.becomes(State::Shared).await;
+}
+
+/// Who reads the status of the upstream and then the snapshot finds the same state.
+#[tokio::test]
+async fn the_status_of_the_upstream_is_never_ahead_of_the_snapshot() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (member, seen) = (Arc::new(OnceLock::<Member>::new()), Arc::new(Mutex::new(Vec::new())));
+    let (its, events) = (Arc::clone(&member), Arc::clone(&seen));
+    let observer = move |event: &Event<'_>| {
+        if let (EventKind::Fleet(status), Some(member)) = (event.kind, its.get()) {
+            let snapshot = member.snapshot();
+            let (told, known) = (status.state, snapshot.state);
+            events.lock().unwrap().push((told, known, status.members, snapshot.members));
+        }
+    };
+    let upstream = limited(100, 10).with_shared_observer(observer);
+    let mate = Mate::join(&Fleet::new(&server.url()).unwrap(), upstream);
+    assert!(member.set(mate.member.clone()).is_ok());
+    let words = || format!("{:?}", seen.lock().unwrap());
+    until("the first state", || !seen.lock().unwrap().is_empty(), words).await;
+    assert_eq!(*seen.lock().unwrap(), [(State::Shared, State::Shared, 1, 1)]);
 }

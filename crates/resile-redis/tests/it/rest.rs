@@ -82,8 +82,8 @@ async fn a_fleet_without_calls_asks_almost_nothing() {
         let snapshot = mate.member.snapshot();
         assert_eq!((snapshot.state, snapshot.members), (State::Shared, FLEETS), "{snapshot:?}");
         let [quota, budget] = &snapshot.leases[..] else { panic!("{snapshot:?}") };
-        assert_eq!(quota.balance, 0, "{snapshot:?}");
-        assert!(budget.balance > 0, "a retry could not be paid: {snapshot:?}");
+        assert!(quota.balance.abs() < 0.5, "{snapshot:?}");
+        assert!(budget.balance >= 1.0, "a retry could not be paid: {snapshot:?}");
     }
 
     // The first call ends the rest, and waits for one exchange.

@@ -139,9 +139,43 @@ async fn a_member_that_waits_for_the_probe_of_another_one_says_so() {
     sleep(Duration::from_secs(2)).await;
     let waiting = crew[0].upstream.snapshot().unwrap();
     assert_eq!((waiting.state, waiting.retry_after), (State::Open, None));
-    let told = lines.with("voted: fleet: member web-2 probes, this breaker waits for it");
+    let call = crew[0].upstream.call(async { Ok::<_, &str>(()) }, Always);
+    let refused = call.await.unwrap_err().to_string();
+    let words = "the circuit breaker is open while another process has the turn to probe";
+    assert_eq!(refused, format!("voted: gave up after 0 attempts, {words}"));
+    let told =
+        lines.with("voted: fleet: member web-2 has the turn to probe, this breaker waits for it");
     assert_eq!(told.len(), 1, "{:?}", lines.with(""));
     probe.settle(&Verdict::transient());
+}
+
+/// The turn of the next member comes after the pause, whose end all know.
+#[tokio::test]
+async fn a_member_whose_turn_comes_later_tells_the_pause_after_a_failed_probe() {
+    let Some(server) = Server::start(&[]) else { return };
+    let join = |name, first: u64| {
+        let fleet = Fleet::new(&server.url()).unwrap().with_votes(true).with_member_name(name);
+        let times = [first, 9_000].map(Duration::from_millis);
+        let open = Backoff::steps(Box::leak(Box::new(times)));
+        let breaker = Breaker::new().with_consecutive(2).with_open_time(open).with_probes(1.0, 1);
+        Mate::join(&fleet, Upstream::new("voted").with_breaker(breaker))
+    };
+    let crew = [("web-1", 2_000), ("web-2", 2_500), ("web-3", 3_500)]
+        .map(|(name, first)| join(name, first));
+    all_share(&crew).await;
+    for mate in &crew {
+        fail(mate, 2);
+        assert_eq!(state(mate), State::Open);
+    }
+    sleep(Duration::from_millis(2_500)).await;
+    crew[0].upstream.try_admit().unwrap().settle(&Verdict::transient());
+    sleep(Duration::from_secs(2)).await;
+    for mate in &crew {
+        let call = mate.upstream.call(async { Ok::<_, &str>(()) }, Always);
+        let refused = call.await.unwrap_err();
+        let after = refused.retry_after().unwrap_or_else(|| panic!("{refused}"));
+        assert!((5.0..8.0).contains(&after.as_secs_f64()), "{refused}");
+    }
 }
 
 /// One member has a short open time, and the others have a long one. Its probe lets all probe.
@@ -198,8 +232,13 @@ async fn each_vote_is_told_and_the_decision_at_info() {
         told(text).len() >= members
     };
     let all_tell = |text: &str| tell(text, MEMBERS);
-    until("all members", || all_tell("0 of 5, 3 are needed"), words).await;
-    assert!(!told("at least 3 members must vote").is_empty(), "{}", words());
+    let all_vote = || {
+        all_call();
+        let votes = |mate: &Mate| mate.member.snapshot().votes.map(|votes| votes.members);
+        crew.iter().all(|mate| votes(mate) == Some(5))
+    };
+    until("all members", all_vote, words).await;
+    assert_eq!(told("votes for open"), [""; 0], "nobody votes for open yet");
     fail(&crew[0], 2);
     until("one vote", || all_tell("1 of 5 (web-0), 3 are needed"), words).await;
     let own = "member=\"web-0\" vote=\"open\"";

@@ -44,6 +44,8 @@ pub(crate) struct Account {
     pub(crate) scale: i128,
     pub(crate) birth: i128,
     pub(crate) origin: i128,
+    /// The end of a pause in which nothing arrives.
+    pub(crate) resumes: i128,
     pub(crate) swept: i128,
     pub(crate) records: BTreeMap<String, Record>,
     life: i128,
@@ -87,7 +89,7 @@ impl Account {
             self.scale = scale;
         }
         let had = bound(self.level);
-        self.level = bound(had + (now - before) * rate);
+        self.level = bound(had + (now - before.max(self.resumes)).max(0) * rate);
         let saved = (now - before >= ttl / 10).then_some(self.level - had);
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
@@ -185,11 +187,24 @@ impl Account {
         }
     }
 
+    /// Lowers the level to the one that the provider has reported. During the hold after a refusal nothing arrives,
+    /// and what the other members hold is of that level. `before` are the units of this member.
+    fn lower(&mut self, before: i128, request: &LeaseRequest<'_>, capacity: i128) {
+        let Some(told) = request.told else { return };
+        let pause = micros(request.pause);
+        let is_paused = pause > 0 && request.rate > 0;
+        let others = if is_paused { (self.held - before).clamp(0, MOST_UNITS) } else { 0 };
+        let told = (i128::from(told).min(MOST_UNITS) - others) * self.scale;
+        self.level = self.level.min(told.clamp(-capacity, capacity));
+        self.resumes = self.resumes.max(self.time.now + pause);
+    }
+
     /// Returns the time for which the account is kept without a request, in milliseconds.
     fn life_after(&self, rate: i128, capacity: i128, ttl: i128) -> i128 {
+        let pause = (self.resumes - self.time.now).max(0);
         let life = match rate {
             0 => 3_600 * SECOND,
-            _ => ceil(capacity + (-self.level).max(0), rate).max(60 * SECOND),
+            _ => (ceil(capacity + (-self.level).max(0), rate) + pause).max(60 * SECOND),
         };
         ceil(life.max(10 * ttl).min(30 * 86_400 * SECOND), 1_000)
     }
@@ -230,10 +245,7 @@ impl Model<LeaseRequest<'_>> for Account {
             self.calm(request, capacity);
             self.held = all_before;
         }
-        if let Some(told) = request.told {
-            let told = i128::from(told).min(MOST_UNITS) * scale;
-            self.level = self.level.min(told.min(capacity));
-        }
+        self.lower(before, request, capacity);
 
         let others = self.records.iter().filter(|(name, record)| {
             name.as_str() != request.id && record.waits(now) && now <= self.scarce_until
@@ -273,7 +285,8 @@ impl Model<LeaseRequest<'_>> for Account {
         } else {
             let reserved = rivals.ahead_of(tag).min(room);
             let parts = (missing + reserved) * scale - self.level;
-            Some(ceil(parts.min(1 << 53), rate).max(0))
+            let refill = ceil(parts.min(1 << 53), rate).max(0);
+            Some(if refill > 0 { (refill + (self.resumes - now).max(0)).min(1 << 53) } else { 0 })
         };
         let expected = until_fit.unwrap_or(ttl / 2).min(ttl / 2);
         let till = now + expected + 3 * ttl / 20;
@@ -310,7 +323,7 @@ impl Model<LeaseRequest<'_>> for Account {
         let Self { level, held, time: Time { now, offset }, scale, birth, origin, swept, .. } =
             self;
         let (names, values) = ("ltsbowd", [level, now, scale, birth, origin, swept, offset]);
-        let (more, others) = ("uvh", [&self.scarce_until, &self.top, held]);
+        let (more, others) = ("uvhe", [&self.scarce_until, &self.top, held, &self.resumes]);
         let names = names.chars().chain(more.chars());
         for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
