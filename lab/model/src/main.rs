@@ -18,6 +18,8 @@ mod keys;
 mod lease;
 #[path = "../../../crates/resile-redis/src/mode.rs"]
 mod mode;
+#[path = "../../../crates/resile-redis/src/one_line.rs"]
+mod one_line;
 #[path = "../../../crates/resile-redis/src/scale.rs"]
 mod scale;
 #[path = "../../../crates/resile-redis/src/scripts/mod.rs"]

@@ -6,7 +6,7 @@ use resile_clients::{Classifier, grpc};
 use store::store_client::StoreClient;
 use store::{Order, Receipt, StockReply, StockRequest};
 use tonic::transport::{self, Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request};
 
 mod store {
     tonic::include_proto!("store");
@@ -15,9 +15,21 @@ mod store {
 static STORE: Upstream =
     Upstream::new("store").with_budget(Budget::new()).with_breaker(Breaker::new());
 
-const POLICY: RetryPolicy = RetryPolicy::new()
-    .with_attempt_timeout(Duration::from_secs(1))
-    .with_total_timeout(Duration::from_secs(5));
+/// A read, so it may be executed twice.
+const READS: RetryPolicy<Classifier> =
+    policy(Classifier::idempotent().with_place("/store.Store/Stock"));
+
+/// An order. It is sent again only if it surely was not executed.
+const ORDERS: RetryPolicy<Classifier> =
+    policy(Classifier::non_idempotent().with_place("/store.Store/Buy"));
+
+/// The limits of each call. Three attempts with their longest delays fit into the total timeout.
+const fn policy(classifier: Classifier) -> RetryPolicy<Classifier> {
+    RetryPolicy::new()
+        .with_attempt_timeout(Duration::from_secs(1))
+        .with_total_timeout(Duration::from_secs(5))
+        .with_classifier(classifier)
+}
 
 /// A client whose calls retry. Clone it for each task, or keep it in a struct.
 #[derive(Clone)]
@@ -30,24 +42,20 @@ impl Store {
         Ok(Self(StoreClient::new(endpoint.connect_lazy())))
     }
 
-    /// A read, so it may be executed twice.
-    async fn stock(&self, item: &str) -> Result<StockReply, GaveUp<Status>> {
-        let reads = Classifier::idempotent().with_place("/store.Store/Stock");
+    async fn stock(&self, item: &str) -> Result<StockReply, GaveUp<grpc::Failure>> {
         let call = async |attempt| {
             let message = StockRequest { item: item.to_owned() };
             Ok(self.0.clone().stock(request(message, attempt)).await?.into_inner())
         };
-        retry(call, POLICY.with_classifier(reads), Never).on(&STORE).await
+        retry(call, READS, Never).on(&STORE).await
     }
 
-    /// An order. It is sent again only if it surely was not executed.
-    async fn buy(&self, item: &str) -> Result<Receipt, GaveUp<Status>> {
-        let orders = Classifier::non_idempotent().with_place("/store.Store/Buy");
+    async fn buy(&self, item: &str) -> Result<Receipt, GaveUp<grpc::Failure>> {
         let call = async |attempt| {
             let message = Order { item: item.to_owned() };
             Ok(self.0.clone().buy(request(message, attempt)).await?.into_inner())
         };
-        retry(call, POLICY.with_classifier(orders), Never).on(&STORE).await
+        retry(call, ORDERS, Never).on(&STORE).await
     }
 }
 
@@ -66,6 +74,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     match store.stock("pen").await {
         Ok(stock) => println!("{} pens", stock.count),
+        Err(end) if end.last().is_some_and(|failure| failure.code() == Code::NotFound) => {
+            println!("the store has no such item");
+        }
         Err(end) => println!("{end:#}"),
     }
     match store.buy("pen").await {

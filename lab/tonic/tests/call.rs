@@ -44,6 +44,8 @@ const README: &str = include_str!("../../../crates/resile-clients/README.md");
 #[test]
 fn the_readme_shows_the_program() {
     assert!(README.contains(include_str!("../src/call.rs")));
+    assert!(README.contains(include_str!("../proto/store.proto")));
+    assert!(README.contains(&page::build("store")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

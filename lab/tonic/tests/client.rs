@@ -45,6 +45,8 @@ const README: &str = include_str!("../../../crates/resile-tower/README.md");
 #[test]
 fn the_readme_shows_the_program() {
     assert!(README.contains(include_str!("../src/client.rs")));
+    assert!(README.contains(include_str!("../proto/weather.proto")));
+    assert!(README.contains(&page::build("weather")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

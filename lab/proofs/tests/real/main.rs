@@ -82,6 +82,7 @@ impl Walked {
             ("end", Value::atomic(Term::Int(0))),
             ("low", Value::atomic(Term::Int(u64::MAX.into()))),
             ("told", Value::atomic(Term::Int(u64::MAX.into()))),
+            ("resumes_at", Value::atomic(Term::Int(0))),
         ];
         let fields = [
             ("rate", of),

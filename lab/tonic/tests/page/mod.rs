@@ -21,3 +21,12 @@ pub(crate) fn lines(program: &str, server: Router, readme: &str, start: &str) ->
     let shown = shown.unwrap().split("```").next().unwrap();
     [printed.as_str(), shown].map(|text| text.lines().map(line).collect())
 }
+
+/// Returns the build script of a program with one service, which is that of this package for all of them.
+pub(crate) fn build(service: &str) -> String {
+    let script = include_str!("../../build.rs");
+    let (_, script) = script.split_once("\n\n").unwrap();
+    let (before, rest) = script.split_once("([").unwrap();
+    let (_, after) = rest.split_once(']').unwrap();
+    format!("{before}([\"proto/{service}.proto\"]{after}")
+}

@@ -71,6 +71,7 @@ pub(super) struct Any {
     pub(super) burst_time: Term,
     pub(super) is_lease: Term,
     pub(super) end: Term,
+    pub(super) resumes: Term,
 }
 
 impl Any {
@@ -86,9 +87,11 @@ impl Any {
         let is_lease = first.le(before.clone());
         let word = Value::atomic(before.clone());
         let (end, low) = (it.unknown("end", Kind::U64).term(), it.unknown("low", Kind::U64).term());
+        let resumes = it.unknown("resumes", Kind::U64).term();
         let lease = [
             ("end", Value::atomic(end.clone())),
             ("low", Value::atomic(low)),
+            ("resumes_at", Value::atomic(resumes.clone())),
             ("told", Value::atomic(Term::Int(i128::from(u64::MAX)))),
         ];
         let bucket = Value::record(
@@ -102,7 +105,7 @@ impl Any {
             ],
         );
         let (burst, burst_time) = (burst.term(), burst_time.term());
-        Self { bucket, word, before, burst, burst_time, is_lease, end }
+        Self { bucket, word, before, burst, burst_time, is_lease, end, resumes }
     }
 
     pub(super) fn after(&self) -> Term {

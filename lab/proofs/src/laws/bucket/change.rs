@@ -107,6 +107,7 @@ pub(super) fn lower(prover: &mut Prover<'_>) {
         it.call("Bucket::lower_to", &[any.bucket.clone(), units.clone(), now.clone()]);
         let clock = own.borrow().clone().unwrap_or(now.term()).min(it.call_constant("LATEST"));
         let told = any.bucket.field("lease").field("told").term();
+        let resumes = any.bucket.field("lease").field("resumes_at").term();
         let keeps = any.keeps_its_range(it);
         let (before, after) = (any.before.clone(), any.after());
         let negative = units.term().lt(Term::Int(0));
@@ -121,6 +122,8 @@ pub(super) fn lower(prover: &mut Prover<'_>) {
         let lease = any.is_lease.clone();
         let not_told = Term::Int(i128::from(u64::MAX));
         let tells = lease.clone().choose(units.term().max(Term::Int(0)), not_told);
+        let latest = any.resumes.clone().max(now.term());
+        let refills = lease.clone().choose(latest, any.resumes.clone());
         vec![
             ("a word keeps its range", keeps),
             ("the level only falls", before.clone().le(after.clone())),
@@ -130,6 +133,7 @@ pub(super) fn lower(prover: &mut Prover<'_>) {
             ),
             ("a time has at most the level", lease.or(after.is(before.max(timed)))),
             ("the owner of a lease is told the level", told.is(tells)),
+            ("and the latest time from which on it refills", resumes.is(refills)),
         ]
     });
 }
