@@ -11,6 +11,7 @@ classify() {
     ends_with 0 "$bin" --help
     ends_with 1 "$bin" <<<'no JSON'
     ends_with 2 "$bin" --no-such-argument
+    ends_with 2 "$bin" --explain </dev/null
 }
 
 # Holds the laws of the LLM classifier against mutated answers, from a fixed seed. An input that
