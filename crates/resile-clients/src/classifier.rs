@@ -82,7 +82,8 @@ impl Classifier {
     }
 
     /// Sets the [place](Classify::place) that the requests go to, such as `/store.Store/Stock` for a method of
-    /// gRPC. A second call replaces the first one.
+    /// gRPC. A second call replaces the first one. State it where the request is made, so that one policy serves
+    /// all methods.
     ///
     /// The log prints the place before the words of a failure that does not name it, such as a status of gRPC
     /// or a cut attempt, which has no error of the client. So does the error of the call, but it has the words
@@ -101,16 +102,22 @@ impl Classifier {
     /// use std::time::Duration;
     /// use tonic::Status;
     ///
-    /// const STOCK: RetryPolicy<Classifier> = RetryPolicy::none()
-    ///     .with_attempt_timeout(Duration::from_millis(500))
-    ///     .with_classifier(Classifier::idempotent().with_place("/store.Store/Stock"));
+    /// const READ: Classifier = Classifier::idempotent();
+    ///
+    /// /// The policy of all methods.
+    /// const fn policy(classifier: Classifier) -> RetryPolicy<Classifier> {
+    ///     RetryPolicy::none()
+    ///         .with_attempt_timeout(Duration::from_millis(500))
+    ///         .with_classifier(classifier)
+    /// }
     ///
     /// # use resile_clients::resile::time::ManualTimer;
     /// # let timer = ManualTimer::new();
     /// let store = Upstream::new("store");
     /// # let store = store.with_timer(timer.clone());
     /// # async fn stock() -> Result<u32, Status> { std::future::pending().await }
-    /// let call = retry(|_| stock(), STOCK, Never).on(&store);
+    /// let policy = policy(READ.with_place("/store.Store/Stock"));
+    /// let call = retry(|_| stock(), policy, Never).on(&store);
     /// # let call = async {
     /// #     tokio::join!(call, async { timer.advance(Duration::from_millis(500)) }).0
     /// # };

@@ -19,7 +19,7 @@ use crate::rule::{Rule, always, if_idempotent, never};
 #[cfg(feature = "tonic-0_14")]
 pub use failure::Failure;
 #[cfg(feature = "tonic-0_14")]
-pub use request::prepare;
+pub use request::{prepare, request};
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
 pub use status::{status, to_status};

@@ -1,12 +1,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use resile::{Attempt, Breaker, Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
+use resile::{Breaker, Budget, GaveUp, Never, RetryPolicy, Upstream, retry};
 use resile_clients::{Classifier, grpc};
 use store::store_client::StoreClient;
 use store::{Order, Receipt, StockReply, StockRequest};
+use tonic::Code;
 use tonic::transport::{self, Channel, Endpoint};
-use tonic::{Code, Request};
 
 mod store {
     tonic::include_proto!("store");
@@ -15,13 +15,11 @@ mod store {
 static STORE: Upstream =
     Upstream::new("store").with_budget(Budget::new()).with_breaker(Breaker::new());
 
-/// A read, so it may be executed twice.
-const READS: RetryPolicy<Classifier> =
-    policy(Classifier::idempotent().with_place("/store.Store/Stock"));
+/// A read may be executed twice.
+const READ: Classifier = Classifier::idempotent();
 
-/// An order. It is sent again only if it surely was not executed.
-const ORDERS: RetryPolicy<Classifier> =
-    policy(Classifier::non_idempotent().with_place("/store.Store/Buy"));
+/// An order is sent again only if it surely was not executed.
+const ORDER: Classifier = Classifier::non_idempotent();
 
 /// The limits of each call. Three attempts with their longest delays fit into the total timeout.
 const fn policy(classifier: Classifier) -> RetryPolicy<Classifier> {
@@ -45,25 +43,18 @@ impl Store {
     async fn stock(&self, item: &str) -> Result<StockReply, GaveUp<grpc::Failure>> {
         let call = async |attempt| {
             let message = StockRequest { item: item.to_owned() };
-            Ok(self.0.clone().stock(request(message, attempt)).await?.into_inner())
+            Ok(self.0.clone().stock(grpc::request(message, attempt)).await?.into_inner())
         };
-        retry(call, READS, Never).on(&STORE).await
+        retry(call, policy(READ.with_place("/store.Store/Stock")), Never).on(&STORE).await
     }
 
     async fn buy(&self, item: &str) -> Result<Receipt, GaveUp<grpc::Failure>> {
         let call = async |attempt| {
             let message = Order { item: item.to_owned() };
-            Ok(self.0.clone().buy(request(message, attempt)).await?.into_inner())
+            Ok(self.0.clone().buy(grpc::request(message, attempt)).await?.into_inner())
         };
-        retry(call, ORDERS, Never).on(&STORE).await
+        retry(call, policy(ORDER.with_place("/store.Store/Buy")), Never).on(&STORE).await
     }
-}
-
-/// Makes the request of one attempt. Its metadata tell the server when the attempt ends.
-fn request<T>(message: T, attempt: Attempt) -> Request<T> {
-    let mut request = Request::new(message);
-    grpc::prepare(&mut request, attempt);
-    request
 }
 
 #[tokio::main]

@@ -7,6 +7,29 @@ use resile::Attempt;
 /// `TimeLeftLayer` of `resile-tower`.
 const MARGIN: Duration = Duration::from_millis(50);
 
+/// Makes the request of one attempt. Its metadata tell the server which attempt it is and when this attempt ends, as
+/// [`prepare`] writes them.
+///
+/// The request has no other metadata. To send some of your own, such as a token, make the request yourself and
+/// call [`prepare`], or add them to the returned one. `message` may also be the stream of a streaming method.
+///
+/// # Examples
+///
+/// ```
+/// use resile_clients::grpc;
+/// use resile_clients::resile::Attempt;
+///
+/// // The first retry of a call.
+/// let request = grpc::request("pen", Attempt::new(2));
+/// assert_eq!(request.metadata().get("grpc-previous-rpc-attempts").unwrap(), "1");
+/// assert_eq!(request.into_inner(), "pen");
+/// ```
+pub fn request<T>(message: T, attempt: Attempt) -> Request<T> {
+    let mut request = Request::new(message);
+    prepare(&mut request, attempt);
+    request
+}
+
 /// Tells the server in the metadata of a request which attempt it is and when this attempt ends.
 ///
 /// | metadata | value |
@@ -19,7 +42,7 @@ const MARGIN: Duration = Duration::from_millis(50);
 /// attempt, and the policy cuts first. A [learned attempt
 /// timeout](resile::RetryPolicy::with_learned_attempt_timeout) may cut earlier than the server knows.
 ///
-/// A `RetryChannel` of `resile-tower` does the same for each request.
+/// [`request`] makes a new request so. A `RetryChannel` of `resile-tower` does the same for each request.
 ///
 /// # Examples
 ///

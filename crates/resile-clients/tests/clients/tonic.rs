@@ -629,8 +629,7 @@ async fn a_stated_place_is_before_the_words_of_a_status() {
 
 /// Returns the timeout and the number of attempts before it that a server reads of an attempt.
 fn told(attempt: Attempt) -> (Option<String>, Option<String>) {
-    let mut request = Request::new(());
-    grpc::prepare(&mut request, attempt);
+    let request = grpc::request((), attempt);
     let text = |name| Some(request.metadata().get(name)?.to_str().unwrap().to_owned());
     (text("grpc-timeout"), text("grpc-previous-rpc-attempts"))
 }
@@ -648,6 +647,20 @@ fn a_request_tells_when_its_attempt_ends_and_which_one_it_is() {
     assert_eq!(told(over), (Some("50000000n".to_owned()), None));
     let endless = Attempt::new(1).with_remaining(Some(Duration::MAX));
     assert!(told(endless).0.is_some_and(|timeout| timeout.len() <= 9));
+}
+
+/// What the program has written stays, apart from these two.
+#[test]
+fn a_prepared_request_keeps_its_metadata_and_a_made_one_has_no_more() {
+    let attempt = Attempt::new(2).with_remaining(Some(Duration::from_secs(1)));
+    let mut own = Request::new(7);
+    own.metadata_mut().insert("x-user", "a".parse().unwrap());
+    own.metadata_mut().insert("grpc-timeout", "1S".parse().unwrap());
+    grpc::prepare(&mut own, attempt);
+    let made = grpc::request(7, attempt);
+    assert_eq!(own.metadata_mut().remove("x-user").unwrap(), "a");
+    assert_eq!(own.into_parts().0.into_headers(), made.metadata().clone().into_headers());
+    assert_eq!(made.into_inner(), 7);
 }
 
 /// The shorter one of the two timeouts counts.
