@@ -18,7 +18,7 @@
 //!
 //! A caller in a hurry does not harm the others: an attempt that this deadline cuts counts at the breaker
 //! only if it had at least half of the time that the policy allows an attempt. A `resile::retry` around a call
-//! does not see the deadline. Give it `RetryPolicy::shortened_to` with what is [left](Deadline::left).
+//! does not see the deadline. Give it the policy that [`until_deadline`] returns.
 
 mod current;
 #[cfg(feature = "http")]
@@ -30,6 +30,7 @@ mod left;
 mod scope;
 #[cfg(feature = "http")]
 mod serving;
+mod until;
 
 pub use current::Deadline;
 pub(crate) use current::least;
@@ -44,3 +45,4 @@ pub use left::{TimeLeft, TimeLeftLayer};
 pub use scope::Scope;
 #[cfg(feature = "http")]
 pub use serving::DeadlineFuture;
+pub use until::until_deadline;

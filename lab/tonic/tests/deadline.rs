@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use handler::{serve, until_deadline};
-use resile_tower::resile::{Never, RetryPolicy, Upstream, retry};
+use handler::serve;
+use resile_tower::resile::{RetryPolicy, Upstream};
 use resile_tower::resile_clients::Classifier;
 use resile_tower::resile_clients::Idempotency::NotIdempotent;
-use resile_tower::resile_clients::grpc::{prepare, to_status};
 use resile_tower::tonic_0_14::RetryChannel;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
@@ -30,6 +29,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const POLICY: RetryPolicy = RetryPolicy::new()
     .with_attempt_timeout(Duration::from_secs(50))
     .with_total_timeout(Duration::from_secs(100));
+
+const ORDERS: RetryPolicy<Classifier> =
+    POLICY.with_classifier(Classifier::non_idempotent().with_place("/weather.Weather/Order"));
 
 /// The next server. It answers what it was told in `grpc-timeout`.
 struct Next;
@@ -73,14 +75,7 @@ impl Weather for Front {
     }
 
     async fn order(&self, request: Request<City>) -> Result<Response<Report>, Status> {
-        let city = request.into_inner();
-        let call = async |attempt| {
-            let mut request = Request::new(city.clone());
-            prepare(&mut request, attempt);
-            self.plain.clone().order(request).await
-        };
-        let policy = until_deadline(POLICY.with_classifier(Classifier::non_idempotent()));
-        retry(call, policy, Never).on(&NEXT).await.map_err(to_status)
+        handler::order(&self.plain, request.into_inner()).await
     }
 }
 

@@ -16,7 +16,7 @@ use super::attempt::{Answers, Rule};
 use super::on::{HTTP, On, Place};
 use super::place;
 use crate::Failed;
-use crate::deadline::Deadline;
+use crate::deadline::until_deadline;
 use crate::ended::ended;
 use crate::failed::NoRequest;
 use crate::foreign::Site;
@@ -155,10 +155,7 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        let policy = match Deadline::current() {
-            Some(deadline) => self.policy.shortened_to(deadline.left()),
-            None => self.policy,
-        };
+        let policy = until_deadline(self.policy);
         watch(request.headers(), self.site);
         let is_stream = request.body().is_some_and(|body| body.as_bytes().is_none());
         let rule = Rule {

@@ -14,7 +14,7 @@ use super::future::{Call, RetryFuture};
 use super::layer::RetryLayer;
 use super::sending::Sending;
 use crate::Failed;
-use crate::deadline::{Deadline, least};
+use crate::deadline::{least, until_deadline};
 use crate::judge::{Judge, Known, Rule};
 use crate::replay::{Copies, Replay};
 
@@ -109,14 +109,10 @@ where
             known: known.clone(),
             request: PhantomData,
         };
-        let policy = match attempt_timeout {
+        let policy = until_deadline(match attempt_timeout {
             Some(limit) => policy.with_attempt_timeout(limit),
             None => *policy,
-        };
-        let policy = match Deadline::current() {
-            Some(deadline) => policy.shortened_to(deadline.left()),
-            None => policy,
-        };
+        });
         let call: Call<_, _, _, _, X, K> =
             resile::retry::Retry::of(sending, policy.with_classifier(known), token.clone())
                 .called_at(site)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Request, Response};
-use resile_tower::deadline::{Deadline, DeadlineLayer, TimeLeftLayer};
+use resile_tower::deadline::{Deadline, DeadlineLayer, TimeLeftLayer, until_deadline};
 use resile_tower::resile::breaker::State;
 use resile_tower::resile::classify::Always;
 use resile_tower::resile::{Backoff, Breaker, Bulkhead, Jitter, RetryPolicy, StopReason, Upstream};
@@ -255,6 +255,18 @@ async fn a_scope_never_lengthens_the_one_around_it() {
     });
     assert!(tokio::spawn(panics.0).await.is_err());
     assert_eq!(Deadline::current(), None, "after a panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_ends_at_the_deadline_or_before_it() {
+    let policy = RetryPolicy::new().with_attempt_timeout(SECOND * 3);
+    assert_eq!(until_deadline(policy), policy);
+    for (total, left, ends) in [(5, 2, 2), (5, 0, 0), (2, 5, 2), (u64::MAX, 5, 5)] {
+        let policy = policy.with_total_timeout(Duration::from_secs(total));
+        let shorter = async { until_deadline(policy) };
+        let shorter = Deadline::after(SECOND * left).scope(shorter).await;
+        assert_eq!(shorter.total_timeout(), Some(Duration::from_secs(ends)), "{total} {left}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
