@@ -3,6 +3,7 @@
 mod ends;
 mod features;
 mod log;
+mod observing;
 mod operating;
 mod page;
 mod settings;
