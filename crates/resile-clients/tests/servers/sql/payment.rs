@@ -1,3 +1,5 @@
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use resile::{GaveUp, Never, RetryPolicy, Upstream, retry};
@@ -11,6 +13,14 @@ static BANK: Upstream = Upstream::new("bank");
 /// The payer has too little, or an account does not exist.
 #[derive(Debug)]
 pub(crate) struct Poor;
+
+impl fmt::Display for Poor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not enough money")
+    }
+}
+
+impl Error for Poor {}
 
 pub(crate) type Failed = TransactionError<Poor>;
 

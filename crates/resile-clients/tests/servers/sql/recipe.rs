@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, Postgres};
 
 static BANK: Upstream = Upstream::new("bank");
 
-/// Both calls may be made twice: a read does no harm, and a transfer has its id.
+/// The limits of both calls, and the classifier of the read. That of a transfer is in `transfer`.
 const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
     .with_attempt_timeout(Duration::from_secs(7))
     .with_total_timeout(Duration::from_secs(15))

@@ -1,3 +1,5 @@
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use resile::{GaveUp, Never, RetryPolicy, Upstream, retry};
@@ -11,6 +13,14 @@ static SHOP: Upstream = Upstream::new("shop");
 /// No piece is left.
 #[derive(Debug)]
 pub(crate) struct SoldOut;
+
+impl fmt::Display for SoldOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sold out")
+    }
+}
+
+impl Error for SoldOut {}
 
 pub(crate) type Failed = TransactionError<SoldOut>;
 

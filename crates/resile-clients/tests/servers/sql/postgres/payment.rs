@@ -1,8 +1,5 @@
 //! The program of the README with a key and an error of its own, under `SERIALIZABLE`.
 
-use std::error::Error;
-use std::fmt;
-
 use resile::{Classify, StopReason};
 use resile_clients::Classifier;
 use server::Server;
@@ -13,14 +10,6 @@ use super::{Admin, Postgres, alone, options};
 use crate::row::within;
 use crate::sql::payment::{Failed, Poor, pay};
 use crate::sql::recipe::{open, queued};
-
-impl fmt::Display for Poor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not enough money")
-    }
-}
-
-impl Error for Poor {}
 
 /// Starts a server with 100 on account 1 and nothing on account 2.
 async fn bank() -> (Server<Postgres>, Admin) {

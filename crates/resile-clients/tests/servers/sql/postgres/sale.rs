@@ -1,8 +1,5 @@
 //! The program of the README without a key: what fails before `COMMIT` is made again.
 
-use std::error::Error;
-use std::fmt;
-
 use resile::{Classify, StopReason};
 use resile_clients::Classifier;
 use server::Server;
@@ -16,14 +13,6 @@ use crate::sql::sale::{Failed, SoldOut, sell};
 const TASKS: i64 = 20;
 const ROUNDS: i64 = 10;
 const PIECES: &str = "SELECT pieces FROM stock WHERE item = 1";
-
-impl fmt::Display for SoldOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sold out")
-    }
-}
-
-impl Error for SoldOut {}
 
 /// Makes each `COMMIT` after an `UPDATE` last 9 s.
 const SLOW_COMMIT: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
