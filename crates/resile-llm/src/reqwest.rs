@@ -174,10 +174,17 @@ pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     })
 }
 
-/// Returns the words of an error of `reqwest` about a connection that was not made: the place and the
-/// innermost cause. The parts of the URL that may hold a key are cut.
+/// Returns the words of an error of `reqwest` about a connection that was not made or that broke: the place
+/// and the innermost cause. The parts of the URL that may hold a key are cut.
 pub(crate) fn told(error: &(dyn Error + 'static)) -> Option<String> {
-    let error = error.downcast_ref::<reqwest::Error>().filter(|error| is_connect(error))?;
+    let error = error.downcast_ref::<reqwest::Error>()?;
+    let words = match known(error)? {
+        (Kind::Network, "connect") => "no connection to",
+        (Kind::Timeout, _) => "no whole answer from",
+        (Kind::Network, _) if error.is_body() || error.is_decode() => "incomplete answer from",
+        (Kind::Network, _) => "no answer from",
+        _ => return None,
+    };
     let mut url = error.url()?.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -186,7 +193,7 @@ pub(crate) fn told(error: &(dyn Error + 'static)) -> Option<String> {
     let _ = url.set_password(None);
     let sources = std::iter::successors(error.source(), |error| (*error).source());
     let root = sources.take(64).last().map(|root| format!(": {root}")).unwrap_or_default();
-    Some(format!("no connection to {url}{root}"))
+    Some(format!("{words} {url}{root}"))
 }
 
 /// Returns whether this is an error of `reqwest` about a request that surely never left.
