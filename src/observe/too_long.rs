@@ -71,6 +71,9 @@ impl fmt::Display for TooLong {
                 let by = by.map(HeldBy::as_str);
                 let (wait_text, left_text) = apart(wait, left);
                 match (by, total) {
+                    (None, Some(total)) if wait.is_zero() && total.is_zero() => {
+                        return f.write_str("no next attempt, because the limit on the call is 0");
+                    }
                     (None, Some(total)) if wait.is_zero() => {
                         return write!(
                             f,
@@ -93,6 +96,7 @@ impl fmt::Display for TooLong {
                     }
                 }
                 match total {
+                    Some(total) if total.is_zero() => f.write_str("but the limit on the call is 0"),
                     Some(total) if wait == left => {
                         write!(f, "just when the {left_text} left of {} end", Limit(total))
                     }
