@@ -71,9 +71,6 @@ impl fmt::Display for TooLong {
                 let by = by.map(HeldBy::as_str);
                 let (wait_text, left_text) = apart(wait, left);
                 match (by, total) {
-                    (None, Some(total)) if wait.is_zero() && total.is_zero() => {
-                        return f.write_str("no next attempt, because the limit on the call is 0");
-                    }
                     (None, Some(total)) if wait.is_zero() => {
                         return write!(
                             f,

@@ -121,7 +121,7 @@ async fn a_total_timeout_of_zero_gives_one_poll() {
     assert!(gave_up.to_string().ends_with(words), "{gave_up}");
     for (backoff, words) in [
         (SECOND, "the next attempt would start in 1.0s, but the limit on the call is 0"),
-        (Duration::ZERO, "no next attempt, because the limit on the call is 0"),
+        (Duration::ZERO, "no time of 0ns is left for the next attempt"),
     ] {
         let script = Script::new(&[Step::Fail]);
         let policy = policy.with_backoff(Backoff::fixed(backoff).with_jitter(Jitter::None));
