@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::upstream::{note_begun, note_unsent};
+use crate::upstream::{note_begun, note_commit_begun, note_unsent};
 
 pin_project! {
     /// The part of an attempt before its request is sent. Made by
@@ -14,13 +14,16 @@ pin_project! {
         #[pin]
         future: F,
         stage: Stage,
+        is_of_commit: bool,
     }
 
     impl<F> PinnedDrop for BeforeSending<F> {
         fn drop(this: Pin<&mut Self>) {
-            match this.project().stage {
+            let this = this.project();
+            match this.stage {
                 Stage::New => {}
                 Stage::Pending => note_unsent(),
+                Stage::Ended if *this.is_of_commit => note_commit_begun(),
                 Stage::Ended => note_begun(),
             }
         }
@@ -38,7 +41,15 @@ enum Stage {
 
 impl<F> BeforeSending<F> {
     pub(crate) const fn new(future: F) -> Self {
-        Self { future, stage: Stage::New }
+        Self { future, stage: Stage::New, is_of_commit: false }
+    }
+
+    /// States that the request is the `COMMIT` of a transaction, so that the words of a cut name it. For
+    /// `sqlx::commit` of `resile-clients`.
+    #[doc(hidden)]
+    pub const fn of_commit(mut self) -> Self {
+        self.is_of_commit = true;
+        self
     }
 }
 

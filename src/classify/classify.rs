@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::word::{note_error_type, noted_by};
 use crate::verdict::{Cut, Verdict};
 
 #[cfg_attr(feature = "http", doc = "[`http::Classifier`]: crate::http::Classifier")]
@@ -169,6 +170,7 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
             Some(first) if !first.is_again() && first.is_stated() => {
                 // That a request does no harm twice is no matter of the error.
                 let on_cut = Classify::<E>::classify_cut(&self.1, Cut::Deadline);
+                note_error_type(|| word_of_first(self, error));
                 Some(on_cut.map_or(first, |verdict| first.on_request_of(verdict)))
             }
             // The second one may know that the error tells of a cut.
@@ -192,6 +194,16 @@ impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
     fn place(&self) -> Option<Cow<'_, str>> {
         self.0.place().or_else(|| self.1.place())
     }
+}
+
+/// Returns the word for an error that the first member of a pair ends: the one that this member notes, or else
+/// that of the pair, whose second member is not asked for a verdict.
+fn word_of_first<'e, E: ?Sized, A: Classify<E>, B: Classify<E>>(
+    pair: &(A, B),
+    error: &'e E,
+) -> Option<Cow<'e, str>> {
+    let noted = noted_by(|| _ = pair.0.classify(error));
+    noted.map(Cow::Owned).or_else(|| pair.error_type(error))
 }
 
 impl<E: ?Sized, C: Classify<E> + ?Sized> Classify<E> for Arc<C> {

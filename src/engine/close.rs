@@ -11,7 +11,7 @@ use crate::classify::{CUT, Classify};
 use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{Dropped, Facts, GaveUp, Inner, LastAttempt, within};
 use crate::observe::{Allotted, AttemptFailure, CallKind, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
+use crate::policy::{AFTER_PART, Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Name, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -165,8 +165,9 @@ where
     fn allotted(&self) -> Option<Allotted> {
         let (call, rules) = (self.policy.limit()?, self.policy.rules());
         // The limit on a whole stream is a setting too.
-        let is_shortened = rules.is_shortened() && rules.timeouts().0 == Some(call);
-        Some(Allotted { call, is_shortened, is_whole: false, attempt: None })
+        let is_total = rules.timeouts().0 == Some(call);
+        let is_shortened = rules.is_shortened() && is_total;
+        Some(Allotted { call, is_shortened, is_total, is_whole: false, attempt: None })
     }
 
     /// Closes the call of a stream that flows, at the limit of `whole` nanoseconds on the whole stream. The
@@ -180,7 +181,8 @@ where
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         // The total timeout may be shorter. It ends with the first content.
         let call = Duration::from_nanos(whole);
-        let allotted = Some(Allotted { call, is_shortened: false, is_whole: true, attempt: None });
+        let (is_shortened, is_total, is_whole) = (false, false, true);
+        let allotted = Some(Allotted { call, is_shortened, is_total, is_whole, attempt: None });
         self.close_with(Ending { cut: Some(cut), allotted, ..ending })
     }
 
@@ -241,6 +243,10 @@ where
             facts.verdict = facts.verdict.map(known);
         }
         facts.is_partial = self.policy.is_partial();
+        let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
+        if ends_by_part {
+            facts.words = Some(AFTER_PART);
+        }
         facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
@@ -273,6 +279,8 @@ where
                 is_dropped,
                 sending,
                 effect: facts.effect,
+                ends_by_part,
+                lack: facts.lack,
                 has_no_opinion: facts.has_no_opinion,
                 allotted,
                 awaits_content: facts.last.awaits_content,
@@ -304,7 +312,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn close(&mut self, ending: Ending) -> Facts {
-        let Ending { reason, cut, retry_after, dropped, allotted, .. } = ending;
+        let Ending { reason, cut, retry_after, dropped, allotted, held_by, .. } = ending;
         if !X::ALONE {
             self.guard.release_all();
         }
@@ -319,6 +327,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             too_large: (reason == StopReason::TooLarge).then(|| self.guard.too_large()).flatten(),
             no_room: (reason == StopReason::Full).then(|| self.guard.no_room()).flatten(),
             too_long: None,
+            lack: (reason == StopReason::Deadline && held_by == Some(HeldBy::Quota))
+                .then(|| self.guard.lack())
+                .flatten(),
             words: match reason {
                 StopReason::Budget if self.guard.lacks_lease() => Some(LACKS_LEASE),
                 StopReason::Open if retry_after.is_none() => self.guard.open_in_words(),
@@ -328,6 +339,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_floor: false,
             is_of_another: false,
             last: LastAttempt {
+                kind: self.guard.progress.kind(),
                 cut,
                 // The limit on the whole stream ends it in the middle of its answer.
                 awaits_content: self.is_stream()

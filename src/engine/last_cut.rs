@@ -14,6 +14,7 @@ pub(super) struct LastCut(u64);
 const UNSENT: u64 = 1 << 63;
 const EFFECT: u64 = 1 << 62;
 const BEGUN: u64 = 1 << 61;
+const COMMIT: u64 = UNSENT | BEGUN;
 const NONE: u64 = BEGUN - 1;
 const STREAM: u64 = NONE - 1;
 
@@ -33,7 +34,7 @@ impl LastCut {
     /// Returns the cut of the next attempt that has finished. An effect remains.
     #[inline]
     pub(super) const fn then(self, cut: Option<Cut>) -> Self {
-        Self(Self::new(cut).0 | self.0 & (UNSENT | EFFECT | BEGUN))
+        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT))
     }
 
     /// Returns this cut, after an attempt that may have had an effect.
@@ -54,17 +55,19 @@ impl LastCut {
         let bit = match sending {
             Sending::NotSent => UNSENT,
             Sending::Begun => BEGUN,
+            Sending::CommitBegun => COMMIT,
             Sending::Unasked | Sending::Unknown | Sending::Sent => 0,
         };
-        Self(self.0 & !(UNSENT | BEGUN) | bit)
+        Self(self.0 & !COMMIT | bit)
     }
 
     /// Returns what is known of the request of the attempt that was dropped last.
     #[inline]
     pub(super) const fn sending(self) -> Sending {
-        match self.0 & (UNSENT | BEGUN) {
+        match self.0 & COMMIT {
             UNSENT => Sending::NotSent,
             BEGUN => Sending::Begun,
+            COMMIT => Sending::CommitBegun,
             _ => Sending::Unknown,
         }
     }
@@ -72,7 +75,7 @@ impl LastCut {
     /// Returns true if the request of the attempt that was dropped last was surely not sent.
     #[inline]
     pub(super) const fn is_unsent(self) -> bool {
-        self.0 & UNSENT != 0
+        self.0 & COMMIT == UNSENT
     }
 
     pub(super) const fn get(self) -> Option<Cut> {
@@ -96,8 +99,11 @@ mod tests {
             assert_eq!((last.get(), last.is_unsent()), (cut, false));
             let unsent = last.with(Sending::NotSent);
             assert_eq!((unsent.get(), unsent.is_unsent()), (cut, true));
-            for sending in [Sending::Begun, Sending::NotSent, Sending::Unknown] {
+            for sending in
+                [Sending::Begun, Sending::CommitBegun, Sending::NotSent, Sending::Unknown]
+            {
                 let other = unsent.with(sending);
+                assert_eq!(other.is_unsent(), sending == Sending::NotSent);
                 assert_eq!((other.get(), other.then(cut).sending()), (cut, sending));
                 assert!(!other.has_effect());
             }

@@ -54,6 +54,12 @@ pub(crate) trait CallPolicy {
         false
     }
 
+    /// Returns whether a stream of the last alternative has shown a part of its answer.
+    #[inline]
+    fn has_part(&self) -> bool {
+        false
+    }
+
     /// Returns the verdict that counts, if the classifier has this one.
     #[inline]
     fn judged(&self, verdict: Verdict) -> Verdict {
@@ -193,11 +199,14 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
         self.is_partial
     }
 
+    fn has_part(&self) -> bool {
+        self.is_partial || self.has_shown
+    }
+
     /// Another answer must not follow a part, unless a classifier of the program wants it. By default a
     /// repetition does no harm.
     fn judged(&self, verdict: Verdict) -> Verdict {
-        let has_part = self.is_partial || self.has_shown;
-        if has_part && verdict.is_by_default() {
+        if self.has_part() && verdict.is_by_default() {
             Verdict::fatal().idempotent().by_default()
         } else {
             verdict

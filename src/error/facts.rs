@@ -4,7 +4,7 @@ use super::last_attempt::LastAttempt;
 use super::waits::{EarlierWaits, Told};
 use crate::observe::{CallKind, NoRoom, TooLong};
 use crate::policy::{Effect, StopReason};
-use crate::quota::TooLarge;
+use crate::quota::{Lack, TooLarge};
 use crate::upstream::Name;
 use crate::verdict::Verdict;
 
@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) too_large: Option<TooLarge>,
     pub(crate) no_room: Option<NoRoom>,
     pub(crate) too_long: Option<TooLong>,
+    /// What the next attempt would cost, if the quota made that wait too long.
+    pub(crate) lack: Option<Lack>,
     /// The words for the reason, if this process knows more of it.
     pub(crate) words: Option<&'static str>,
     /// The verdict for an outer call. The classifier's own verdict may differ.

@@ -15,8 +15,8 @@ use crate::verdict::{Cut, Verdict};
 /// The error of a call that gave up: the reason, the effort and the last error of the operation.
 ///
 /// `Display` prints only this error. The last error of the operation is the
-/// [`source`](Error::source). If a later attempt was cut, it says "after an earlier error", because the source is
-/// then the error of an earlier attempt and not the cause of the end. A `GaveUp` is one pointer in size, so only a call that gives up pays
+/// [`source`](Error::source). If a later attempt was cut, it says "; an earlier attempt failed", because the source is
+/// then the error of that attempt and not the cause of the end. A `GaveUp` is one pointer in size, so only a call that gives up pays
 /// for the allocation.
 ///
 /// # In one line

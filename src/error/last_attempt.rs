@@ -1,10 +1,12 @@
-use crate::observe::Allotted;
+use crate::observe::{Allotted, CallKind};
 use crate::policy::Sending;
 use crate::verdict::Cut;
 
 /// The facts about the last attempt of a call that gave up, beside its error.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct LastAttempt {
+    /// The kind of the call that made it, which is the inner one in a flat error.
+    pub(crate) kind: CallKind,
     pub(crate) cut: Option<Cut>,
     /// True if it was a stream and was cut before its first content.
     pub(crate) awaits_content: bool,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::last_attempt::{Dropped, LastAttempt};
 use super::{GaveUp, within};
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{DROPPED, IN_DOUBT, NO_OPINION, NOT_WANTED, StopReason};
+use crate::policy::{AFTER_PART, DROPPED, IN_DOUBT, NO_OPINION, NOT_WANTED, StopReason};
 use crate::time::Rounded;
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -39,7 +39,8 @@ impl<E> fmt::Display for GaveUp<E> {
             let words = if self.facts().has_no_opinion { NO_OPINION } else { IN_DOUBT };
             write!(f, ", {words}")?;
         }
-        if self.is_partial() && self.reason() != StopReason::Partial {
+        let is_told = self.reason() == StopReason::Partial || self.words() == AFTER_PART;
+        if self.is_partial() && !is_told {
             write!(f, ", {}", StopReason::Partial)?;
         }
         self.write_wait(f)?;
@@ -59,9 +60,10 @@ impl<E> fmt::Display for GaveUp<E> {
             write_cut(f, cut, *awaits_content, place.as_deref(), allotted, effect)?;
             // The last error is that of an attempt before.
             if self.last().is_some() {
-                f.write_str(", after an earlier error")?;
+                write!(f, "; {}", self.facts().last.kind.earlier())?;
                 let earlier = self.facts().earlier.as_ref();
-                earlier.map_or(Ok(()), |name| write!(f, " of {}", OneLine(name.as_str())))?;
+                earlier.map_or(Ok(()), |name| write!(f, " ({})", OneLine(name.as_str())))?;
+                f.write_str(" failed")?;
                 self.write_last(f)?;
             }
             return f.write_str(")");
@@ -106,7 +108,10 @@ impl<E> GaveUp<E> {
         match (facts.too_large, facts.no_room, facts.too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}"),
             (None, Some(no_room), _) => write!(f, ", {no_room}"),
-            (None, None, Some(too_long)) => write!(f, ", {too_long}"),
+            (None, None, Some(too_long)) => {
+                write!(f, ", {too_long}")?;
+                facts.lack.map_or(Ok(()), |lack| write!(f, " ({lack})"))
+            }
             _ if !self.names_reason() => Ok(()),
             _ => write!(f, ", {}", self.words()),
         }

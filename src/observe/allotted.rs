@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use super::one_line::OneLine;
 use crate::policy::{Effect, Sending};
-use crate::time::Limit;
+use crate::quota::Lack;
+use crate::time::{Limit, Rounded};
 use crate::verdict::Cut;
 
 /// The time of a call whose deadline cut an attempt.
@@ -13,6 +14,8 @@ pub(crate) struct Allotted {
     pub(crate) call: Duration,
     /// True if that is what the caller had left, which no setting of the policy names.
     pub(crate) is_shortened: bool,
+    /// True if that is the total timeout of the policy.
+    pub(crate) is_total: bool,
     /// True for the limit on a whole stream whose answer has begun.
     pub(crate) is_whole: bool,
     /// The time from the start of the attempt to the deadline. `None` if the start is unknown.
@@ -42,6 +45,10 @@ pub(crate) struct InFlight<'a> {
     pub(crate) has_no_opinion: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
+    /// True if a fallback ended because a part of the answer was delivered.
+    pub(crate) ends_by_part: bool,
+    /// What the next attempt would cost, if the quota held it until the end of the call.
+    pub(crate) lack: Option<Lack>,
     /// The time for which the quota holds the next attempt, if that is longer than its delay.
     pub(crate) held: Option<Duration>,
     /// True if the attempt is a stream that has no content yet. Its timeouts limit the wait for that.
@@ -55,6 +62,9 @@ pub(crate) struct InFlight<'a> {
     /// The error of an earlier attempt, if this one was cut.
     pub(crate) earlier: Option<&'a dyn fmt::Display>,
 }
+
+/// The words for a call without time.
+pub(super) const NO_TOTAL: &str = "the total timeout is 0 (`with_total_timeout`)";
 
 /// Writes that an attempt was cut, with the place of its request and with the time that it had.
 /// `awaits_content` tells that the attempt is a stream without content, and `effect` is what is known of its
@@ -72,6 +82,12 @@ pub(crate) fn write_cut(
     let is_shortened = allotted.is_some_and(|allotted| allotted.is_shortened);
     let whose = if is_shortened { "its caller" } else { "the call" };
     match cut {
+        // The total timeout gave the attempt one poll. No time has passed.
+        Cut::Deadline if allotted.is_some_and(|it| it.call.is_zero() && it.is_total) => {
+            let missed = if awaits_content { "no content" } else { "did not finish" };
+            let why = if is_shortened { "its caller had no time left" } else { NO_TOTAL };
+            return write!(f, "{missed} at the first poll, and {why}{effect}");
+        }
         Cut::AttemptTimeout(limit) if awaits_content => {
             write!(f, "no content within {}", Limit(limit))?;
         }
@@ -92,10 +108,8 @@ pub(crate) fn write_cut(
         write!(f, " after {}", Limit(call))?;
         match attempt {
             // Without this number a late start reads like a slow upstream.
-            Some(attempt)
-                if attempt < call && format!("{attempt:.1?}") != format!("{call:.1?}") =>
-            {
-                write!(f, ", in the {attempt:.1?} left for it")?;
+            Some(attempt) if attempt < call && !Rounded(attempt).reads_like(call) => {
+                write!(f, ", in the {} left for it", Rounded(attempt))?;
             }
             _ => {}
         }

@@ -74,6 +74,18 @@ pub enum CallKind {
     Single,
 }
 
+impl CallKind {
+    /// Returns the words for the attempt whose error is the last one of a call, if a later one was cut. A hedge
+    /// that was cut may have started before it.
+    pub(crate) const fn earlier(self) -> &'static str {
+        match self {
+            Self::Hedge => "another attempt",
+            Self::Fallback => "an earlier alternative",
+            Self::Retry | Self::Run | Self::Stream | Self::Single => "an earlier attempt",
+        }
+    }
+}
+
 /// The kind of an event with its data.
 ///
 /// A call ends with exactly one `Succeeded` or `GaveUp` unless the call is dropped. Some observers

@@ -9,7 +9,9 @@ use super::event::{CallKind, Event, EventKind};
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
 use super::placed::Placed;
-use crate::policy::{DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason};
+use crate::policy::{
+    AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
+};
 use crate::quota::{Evidence, Finding};
 use crate::time::Rounded;
 
@@ -158,12 +160,17 @@ impl Event<'_> {
         let open = self.gauges.open_in_words().filter(|_| is_endless);
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
+            _ if failure.in_flight.is_some_and(|it| it.ends_by_part) => AFTER_PART,
             _ => open.unwrap_or(reason.in_words(is_fallback, failure.verdict, failure.cut)),
         };
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,
             (None, Some(no_room), _) => write!(f, ", {no_room}")?,
-            (None, None, Some(too_long)) => write!(f, ", {too_long}")?,
+            (None, None, Some(too_long)) => {
+                write!(f, ", {too_long}")?;
+                let lack = failure.in_flight.and_then(|it| it.lack);
+                lack.map_or(Ok(()), |lack| write!(f, " ({lack})"))?;
+            }
             _ if has_spare && is_hedge => f.write_str(", no attempt was left in flight")?,
             _ if !reason.is_evident(failure.cut) => write!(f, ", {words}")?,
             _ => {}
@@ -180,7 +187,7 @@ impl Event<'_> {
         } else if failure.in_flight.is_some_and(|it| it.has_no_opinion) {
             write!(f, ", {NO_OPINION}")?;
         }
-        if is_partial && reason != StopReason::Partial {
+        if is_partial && reason != StopReason::Partial && words != AFTER_PART {
             write!(f, ", {}", StopReason::Partial)?;
         }
         let is_told = too_long.is_some_and(|too_long| too_long.tells(retry_after));
@@ -216,7 +223,10 @@ impl Event<'_> {
             write!(f, " (request: {})", OneLine(place))?;
         }
         match failure.in_flight.and_then(|in_flight| in_flight.earlier) {
-            Some(earlier) => write!(f, ", after an earlier error: {}", OneLine(earlier)),
+            Some(earlier) => {
+                let which = self.call.map_or(CallKind::Retry, |call| call.kind).earlier();
+                write!(f, "; {which} failed: {}", OneLine(earlier))
+            }
             None => Ok(()),
         }
     }

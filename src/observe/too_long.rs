@@ -93,6 +93,7 @@ impl fmt::Display for TooLong {
                     }
                 }
                 match total {
+                    Some(total) if total.is_zero() => f.write_str("but the limit on the call is 0"),
                     Some(total) if wait == left => {
                         write!(f, "just when the {left_text} left of {} end", Limit(total))
                     }

@@ -10,7 +10,7 @@ use crate::question;
 /// An error with its sources, each text once: "request failed: connection refused".
 ///
 /// An error whose own words end with those of its innermost source has chosen what to say of its sources, so
-/// the ones between are left out.
+/// the ones between are left out. A bracket may follow these words.
 ///
 /// Many errors repeat the text of their source, so such a text is left out. Some, such as `tonic::Status`,
 /// end with the `Debug` of their source, which has the same facts in the form of the source code. It is
@@ -25,10 +25,12 @@ impl fmt::Display for Chain<'_> {
         let mut line = own_words(self.0);
         let sources = std::iter::successors(below(self.0), |error| below(*error));
         let texts: Vec<_> = sources.take(MOST).map(own_words).collect();
-        let is_whole = texts.last().is_some_and(|last| ends_with(&line, last));
-        if !is_whole {
-            for text in &texts {
+        let is_whole = |text: &str| texts.last().is_some_and(|last| ends_with(text, last));
+        let mut before_whole = !is_whole(&line);
+        for text in &texts {
+            if before_whole {
                 append(&mut line, text);
+                before_whole = !is_whole(text);
             }
         }
         f.write_str(&line)
@@ -87,9 +89,11 @@ pub(crate) fn append(line: &mut String, text: &str) {
     line.push_str(text);
 }
 
-/// Returns whether `line` ends with `text` behind a colon.
+/// Returns whether `line` ends with `text` behind a colon, but for a bracket such as the name of a provider.
 fn ends_with(line: &str, text: &str) -> bool {
-    !text.is_empty() && line.strip_suffix(text).is_some_and(|before| before.ends_with(": "))
+    let bare = line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")).map(|(line, _)| line);
+    let ends = |line: &str| line.strip_suffix(text).is_some_and(|line| line.ends_with(": "));
+    !text.is_empty() && (ends(line) || bare.is_some_and(ends))
 }
 
 /// Returns whether `line` has `text` as whole words: "shutdown" does not have "down".
@@ -155,6 +159,14 @@ mod tests {
         assert_eq!(chain(&["request failed: refused", "refused"]), "request failed: refused");
         assert_eq!(chain(&["a", "a", "b", "a: b"]), "a: b");
         assert_eq!(chain(&["", "b", ""]), "b");
+        // Whoever ends with the innermost text has left out those between.
+        assert_eq!(chain(&["no line to x: refused", "layer", "refused"]), "no line to x: refused");
+        assert_eq!(
+            chain(&["ask", "no line: refused", "layer", "refused"]),
+            "ask: no line: refused"
+        );
+        let named = "no line to x: refused (os error 1) (local)";
+        assert_eq!(chain(&[named, "layer", "refused (os error 1)"]), named);
         // A part of a word is another word.
         assert_eq!(chain(&["shutdown", "down"]), "shutdown: down");
         assert_eq!(chain(&["it is down", "down"]), "it is down");

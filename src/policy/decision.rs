@@ -64,6 +64,9 @@ pub(crate) const DROPPED: &str = "was dropped in flight";
 /// The words for a request that the upstream does not want again.
 pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 
+/// The words for a fallback that ends because a part of the answer was delivered.
+pub(crate) const AFTER_PART: &str = "no other alternative is tried after a part of the answer";
+
 /// The words for a budget that is spent in this process only.
 pub(crate) const LACKS_LEASE: &str = "this process holds too few tokens of the fleet's budget";
 
@@ -156,10 +159,6 @@ impl StopReason {
         cut: Option<Cut>,
     ) -> &'static str {
         match self {
-            // A part of the answer ends a fallback without a classifier.
-            Self::Fatal if is_fallback && verdict.is_some_and(Verdict::is_by_default) => {
-                "no other alternative is tried"
-            }
             Self::Fatal if is_fallback => {
                 "no other alternative is tried, because the classifier of the fallback forbids it"
             }

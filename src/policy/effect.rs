@@ -32,6 +32,8 @@ pub(crate) enum Sending {
     Unknown,
     /// The part before it has ended, so it was sent.
     Begun,
+    /// The same of the `COMMIT` of a transaction.
+    CommitBegun,
     NotSent,
     /// An attempt of an inner call may have sent it.
     Sent,
@@ -72,6 +74,7 @@ impl Effect {
     pub(crate) const fn of_attempt(self, sending: Sending) -> &'static str {
         match (sending, self.request, self.may_have) {
             (Sending::Begun, ..) => SENT,
+            (Sending::CommitBegun, ..) => COMMIT_SENT,
             (Sending::NotSent, Request::Unknown, false) => NONE,
             (Sending::NotSent, Request::Unknown | Request::NotIdempotent, true) => NONE_AT_LAST,
             _ => "",
@@ -87,6 +90,9 @@ const NONE_AT_LAST: &str = ", without effect, but an earlier attempt may have ha
 
 /// The words for an attempt whose part before sending had ended.
 const SENT: &str = ", its request was sent";
+
+/// The same words for the `COMMIT` of a transaction.
+const COMMIT_SENT: &str = ", its COMMIT was sent";
 
 const MAY_BE_SENT_AGAIN: &str =
     ", the request may have been executed and may be sent again with its key";

@@ -17,5 +17,7 @@ pub use as_policy::AsPolicy;
 pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
-pub(crate) use decision::{DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason};
+pub(crate) use decision::{
+    AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
+};
 pub(crate) use effect::{Effect, Request, Sending};

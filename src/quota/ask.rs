@@ -5,7 +5,7 @@ use super::bucket::{Bucket, Take};
 use super::line::{Newcomer, Place, Turn};
 use super::margin::Margin;
 use super::reserved::{Amounts, Reserved};
-use super::{Cost, Demand, Dimension, Estimate, Quota, TooLarge};
+use super::{Cost, Demand, Dimension, Estimate, Lack, Quota, TooLarge};
 
 /// The answer of a quota to an attempt that wants to begin. Times are in nanoseconds.
 pub(crate) enum Ask {
@@ -166,6 +166,22 @@ impl Quota {
     #[cold]
     pub(crate) fn excess(&self, cost: &Cost<'_>) -> Option<TooLarge> {
         self.too_large(&self.price(cost).amounts(cost))
+    }
+
+    /// Returns the cost in the dimension that holds the attempt longest, by the levels known now. `None` if a
+    /// lease has the units, which can get any number at any time.
+    #[cold]
+    pub(crate) fn lack(&self, cost: &Cost<'_>) -> Option<Lack> {
+        let amounts = self.price(cost).amounts(cost);
+        let limited = Dimension::ALL.into_iter().zip(amounts).filter_map(|(dimension, cost)| {
+            let bucket = self.buckets[dimension.index()].as_ref().filter(|_| cost > 0)?;
+            Some((dimension, cost, bucket))
+        });
+        let (dimension, cost, bucket) =
+            limited.max_by_key(|(_, cost, bucket)| bucket.earliest(u64::from(*cost), 0))?;
+        let share = bucket.pace().share();
+        let (is_learned, rate) = (share < 1.0, bucket.rate().scaled(share.min(1.0)));
+        (!bucket.is_leased()).then_some(Lack { dimension, cost, rate, is_learned })
     }
 
     /// Notes for the owner of a lease that a call does not wait for its units.

@@ -141,6 +141,7 @@ mod cost;
 mod demand;
 mod estimate;
 mod finding;
+mod lack;
 mod law;
 mod learning;
 mod lease;
@@ -173,6 +174,7 @@ pub(crate) use demand::{Demand, Standing};
 pub use estimate::Estimate;
 pub(crate) use finding::Findings;
 pub use finding::{Evidence, Finding};
+pub(crate) use lack::Lack;
 pub use learning::Learning;
 #[cfg(feature = "fleet")]
 pub use lease::Waiting;

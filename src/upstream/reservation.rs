@@ -4,7 +4,7 @@ use super::held::Held;
 use super::progress::Refuser;
 use super::{Endpoint, Guard, Parts, Slot, lending, limits};
 use crate::observe::NoRoom;
-use crate::quota::{Report, TooLarge};
+use crate::quota::{Lack, Report, TooLarge};
 use crate::time::{Timer, nanos};
 
 /// The quota's part of an attempt.
@@ -31,6 +31,12 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     #[cold]
     pub(crate) fn too_large(&self) -> Option<TooLarge> {
         self.target.parts()?.quota.as_ref()?.excess(&self.target.demand().cost)
+    }
+
+    /// Returns what the next attempt would cost, and the limit of the quota that holds it.
+    #[cold]
+    pub(crate) fn lack(&self) -> Option<Lack> {
+        self.target.parts()?.quota.as_ref()?.lack(&self.target.demand().cost)
     }
 
     /// Returns the queue that had no room for the latest attempt.

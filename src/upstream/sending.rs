@@ -29,6 +29,11 @@ pub(crate) fn note_begun() {
     note(Sending::Begun);
 }
 
+/// The same if its request is the `COMMIT` of a transaction.
+pub(crate) fn note_commit_begun() {
+    note(Sending::CommitBegun);
+}
+
 /// Notes that the attempt that is being dropped may have sent its request.
 #[cold]
 pub(super) fn note_sent() {

@@ -341,6 +341,25 @@ async fn a_cut_after_the_part_before_sending_says_that_the_request_was_sent() {
     }
 }
 
+/// The request of a transaction is its `COMMIT`, and a part that works is stronger.
+#[tokio::test(start_paused = true)]
+async fn a_cut_at_commit_names_it() {
+    for is_busy in [false, true] {
+        let op = async |_: Attempt| {
+            let mut before = pin!(async {}.before_sending().of_commit());
+            before.as_mut().await;
+            if is_busy {
+                no_connection().before_sending().await;
+            }
+            pending::<Result<(), Lost>>().await
+        };
+        let gave_up = retry(op, policy(), Never).await.unwrap_err();
+        let end = if is_busy { "without effect" } else { "its COMMIT was sent" };
+        assert!(gave_up.to_string().ends_with(&format!("2s, {end})")), "{gave_up}");
+        assert_eq!(gave_up.is_without_effect(), is_busy);
+    }
+}
+
 /// What an attempt says counts until the next one begins, and a kept part says nothing of one that works.
 #[tokio::test(start_paused = true)]
 async fn a_part_that_works_is_not_sent_beside_one_that_has_ended() {

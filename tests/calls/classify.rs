@@ -188,7 +188,8 @@ fn the_line_of_a_failed_attempt_names_the_place_of_its_request() {
         events.into_inner(),
         ["POST /orders\\n: down, 1", "POST /orders\\n: did not finish within 1s"]
     );
-    let end = "(last failure: POST /orders\\n: did not finish within 1s, after an earlier error)";
+    let end =
+        "(last failure: POST /orders\\n: did not finish within 1s; an earlier attempt failed)";
     assert!(gave_up.to_string().ends_with(end), "{gave_up}");
     assert!(format!("{:#}", gave_up.map(|down| down.0)).ends_with(end));
 }

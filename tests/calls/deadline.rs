@@ -111,6 +111,23 @@ async fn a_total_timeout_of_zero_gives_one_poll() {
         (gave_up.reason(), gave_up.attempts(), script.polls()),
         (StopReason::Deadline, 1, 1)
     );
+    let words = "gave up after 1 attempt (last failure: did not finish at the first poll, and the \
+                 total timeout is 0 (`with_total_timeout`))";
+    assert_eq!(gave_up.to_string(), words);
+    let left = RetryPolicy::new().shortened_to(Duration::ZERO);
+    let script = Script::new(&[Step::Pend(1, true)]);
+    let gave_up = retry(|_| script.play(), left, Never).await.unwrap_err();
+    let words = "at the first poll, and its caller had no time left)";
+    assert!(gave_up.to_string().ends_with(words), "{gave_up}");
+    for (backoff, words) in [
+        (SECOND, "the next attempt would start in 1.0s, but the limit on the call is 0"),
+        (Duration::ZERO, "no time of 0ns is left for the next attempt"),
+    ] {
+        let script = Script::new(&[Step::Fail]);
+        let policy = policy.with_backoff(Backoff::fixed(backoff).with_jitter(Jitter::None));
+        let gave_up = retry(|_| script.play(), &policy, Never).await.unwrap_err();
+        assert_eq!(gave_up.to_string(), format!("gave up after 1 attempt, {words}"));
+    }
 
     let (script, mut run) = (Script::new(&[Step::Pend(1, true)]), Run::new(&policy, Never));
     let gave_up = run.attempt(script.play()).await.unwrap_err();

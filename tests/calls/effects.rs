@@ -230,7 +230,7 @@ fn a_keyed_call_says_what_may_have_happened_before_its_last_error() {
             &[lost, unsent],
             format!(
                 "shop: gave up after 2 attempts in 1.0s, {again} \
-                 (last failure: did not finish within 1s, after an earlier error)"
+                 (last failure: did not finish within 1s; an earlier attempt failed)"
             ),
         ),
         (&[lost, invalid], format!("shop: gave up after 2 attempts, the error is final, {again}")),
@@ -255,7 +255,7 @@ fn the_words_speak_of_the_whole_call() {
         let words = |before, behind| {
             format!(
                 "shop: gave up after 2 attempts in 1.0s{before} \
-                 (last failure: did not finish within 1s{behind}, after an earlier error)"
+                 (last failure: did not finish within 1s{behind}; an earlier attempt failed)"
             )
         };
         let once = RetryPolicy::new().with_classifier(Known { again: false });

@@ -72,13 +72,13 @@ fn a_call_that_ends_after_a_cut_names_the_cut() {
     assert_eq!(gave_up.last(), Some(&Down(1)), "the error of an earlier attempt");
     assert_eq!(
         gave_up.to_string(),
-        "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s, \
-         after an earlier error)"
+        "feed: gave up after 2 attempts in 3.0s, cancelled (last failure: did not finish within 2s; \
+         an earlier attempt failed)"
     );
     let whole = format!("{gave_up:#}");
-    assert!(whole.ends_with("within 2s, after an earlier error: down, 1)"), "{whole}");
-    let line = "feed: gave up after 2 of 9 attempts, cancelled: did not finish within 2s, after an \
-                earlier error: down, 1";
+    assert!(whole.ends_with("within 2s; an earlier attempt failed: down, 1)"), "{whole}");
+    let line = "feed: gave up after 2 of 9 attempts, cancelled: did not finish within 2s; an \
+                earlier attempt failed: down, 1";
     assert_eq!(seen.take(), [(line.to_owned(), cut, "cancelled".to_owned())]);
 }
 
@@ -305,8 +305,8 @@ fn a_cut_by_the_deadline_names_the_time_that_the_attempt_had() {
     let steps = Backoff::fixed(Duration::from_millis(1_400)).with_jitter(Jitter::None);
     for (script, attempt_timeout, attempts, words, before) in [
         // The earlier error says why the attempt began late.
-        (LATE, Some(SECOND), 3, "after 3s", ", after an earlier error: down, 2"),
-        (LATE, None, 3, "after 3s", ", after an earlier error: down, 2"),
+        (LATE, Some(SECOND), 3, "after 3s", "; an earlier attempt failed: down, 2"),
+        (LATE, None, 3, "after 3s", "; an earlier attempt failed: down, 2"),
         (&[Step::Hang; 2], Some(SECOND), 2, "after 3s, in the 600.0ms left for it", ""),
         (&LATE[2..], Some(SECOND * 9), 1, "after 3s", ""),
     ] {
@@ -462,7 +462,7 @@ fn a_call_that_does_not_queue_is_not_counted_in_the_queue() {
     assert_eq!(
         gave_up.to_string(),
         "feed: gave up after 0 attempts, the quota holds the next attempt for 30.0s, \
-         but only 8s are left"
+         but only 8s are left (it costs 30 tokens, the limit is 60 per 60s)"
     );
     let lines = lines.into_inner();
     assert_eq!(

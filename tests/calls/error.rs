@@ -445,8 +445,8 @@ fn a_cut_attempt_is_retried() {
         assert_eq!(
             gave_up.to_string(),
             format!(
-                "{name}gave up after 3 attempts in 62.0s (last failure: did not finish within 30s, after \
-                 an earlier error)"
+                "{name}gave up after 3 attempts in 62.0s (last failure: did not finish within 30s; an \
+                 earlier attempt failed)"
             )
         );
     }

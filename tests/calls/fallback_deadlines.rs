@@ -94,7 +94,7 @@ fn coinciding_deadlines_end_the_call_within_in_its_own_words() {
     let cut = "did not finish before the deadline of the call after 20s";
     let whole =
         "the stream did not end before the limit on the whole (`with_whole_timeout`) after 20s";
-    let left = format!("{cut}, after an earlier error");
+    let left = format!("{cut}; an earlier attempt failed");
     for (last, attempts, ends) in [
         (Last::Retry, "2 attempts", format!(" (last failure{{}}: {left}: down, 1)")),
         (Last::Hedge, "2 attempts", format!(" (last failure{{}}: {cut})")),
@@ -143,17 +143,20 @@ fn a_call_that_the_fallback_cuts_is_named() {
         for limit in [SECOND * 21, SECOND * 60] {
             let (gave_up, line) = chat(Duration::ZERO, last, Some(limit));
             let expected = format!(
-                "chat: gave up after 2 of 2 alternatives: small: {cut}, after an earlier error: \
+                "chat: gave up after 2 of 2 alternatives: small: {cut}; an earlier alternative failed: \
                  big: gave up after 1 attempt: down, 1"
             );
             let part = ", part of the answer was already delivered";
             assert_eq!(line.replace(part, ""), expected);
             let start = "chat: gave up after 2 alternatives in 20.0s (last failure, of small";
             let words = gave_up.to_string().replace(part, "");
-            assert_eq!(words, format!("{start}: {cut}, after an earlier error)"));
+            assert_eq!(words, format!("{start}: {cut}; an earlier alternative failed)"));
             let flat = gave_up.flatten();
             let words = format!("{flat:#}").replace(part, "");
-            assert_eq!(words, format!("{start}: {cut}, after an earlier error of big: down, 1)"));
+            assert_eq!(
+                words,
+                format!("{start}: {cut}; an earlier alternative (big) failed: down, 1)")
+            );
         }
     }
 }

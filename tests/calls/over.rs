@@ -125,6 +125,29 @@ fn no_word_is_made_unless_it_is_asked_for() {
     note_error_type(|| unreachable!("nobody asks any more"));
 }
 
+/// The first member of a pair within the closure ends the call, so the second one gives no verdict. It has the
+/// word all the same, unless the first one has one.
+#[test]
+fn a_pair_within_the_closure_keeps_the_word() {
+    let word = |mine: fn(&StatusError) -> Option<Verdict>, status: u16| {
+        let over = POST.over(|http, error: &CallError| match error {
+            CallError::Status(refused) => (mine, *http).classify(refused),
+            _ => None,
+        });
+        let code = StatusCode::from_u16(status).unwrap();
+        let refused = StatusError::check(code, &http::HeaderMap::new()).unwrap_err();
+        over.error_type(&CallError::Status(refused)).map(Cow::into_owned)
+    };
+    assert_eq!(word(|_| None, 503).unwrap(), "503");
+    assert_eq!(word(|_| Some(Verdict::fatal()), 503).unwrap(), "503");
+    assert_eq!(word(|_| Some(Verdict::transient()), 404).unwrap(), "404");
+    let own: fn(&StatusError) -> Option<Verdict> = |_| {
+        note_error_type(|| Some("no_token".into()));
+        Some(Verdict::fatal())
+    };
+    assert_eq!(word(own, 401).unwrap(), "no_token");
+}
+
 /// A closure may ask another classifier of this kind for its verdict or for its word.
 #[test]
 fn a_question_within_a_question_is_its_own() {

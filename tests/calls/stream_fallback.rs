@@ -1,10 +1,12 @@
 //! A fallback over streams: whether its consumer has a part of an answer, for each end.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use resile::classify::{ClassifyExt, Cut};
 use resile::fallback::Alternative;
+use resile::observe::Event;
 use resile::stream::Part;
 use resile::{
     Backoff, FallbackPolicy, GaveUp, Never, RetryPolicy, StopReason, Upstream, Verdict, fallback,
@@ -15,6 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 const SECOND: Duration = Duration::from_secs(1);
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
+
+/// Ends a fallback after its first alternative.
+fn forbids(_: &GaveUp<&'static str>) -> Verdict {
+    Verdict::fatal()
+}
 
 /// Goes on to the next alternative after each end, also after a part of an answer.
 fn any(_: &GaveUp<&'static str>) -> bool {
@@ -149,9 +156,22 @@ async fn no_alternative_follows_a_part_unless_the_program_wants_it() {
         let outer = fallback(&[1, 2], ask, plain, Never).on("chat").await.unwrap_err();
         assert_eq!((outer.reason(), outer.attempts(), tried.take()), (StopReason::Fatal, 1, 1));
         assert!(!outer.verdict().unwrap().is_again() && !outer.is_in_doubt(), "{outer:?}");
-        // No classifier of the program has decided.
-        assert!(outer.to_string().contains("no other alternative is tried"), "{outer}");
+        let words = "chat: gave up after 1 alternative";
+        let end = "no other alternative is tried after a part of the answer";
+        assert!(outer.to_string().starts_with(words), "{outer}");
+        assert!(outer.to_string().contains(&format!(", {end}")), "{outer}");
         assert!(!outer.to_string().contains("because"), "{outer}");
+        assert!(!outer.to_string().contains("already delivered"), "{outer}");
+        // A classifier that forbids it has the same cause.
+        let forbids = plain.with_classifier(forbids.cut_is(Verdict::transient().not_again()));
+        let line = RefCell::new(String::new());
+        let note = |event: &Event<'_>| *line.borrow_mut() = event.to_string();
+        let chat = Upstream::new("chat");
+        let other = fallback(&[1, 2], ask, forbids, Never).on(chat.observed_by(&note));
+        let other = other.await.unwrap_err();
+        assert_eq!((other.to_string(), tried.take()), (outer.to_string(), 1));
+        let words = format!("chat: gave up after 1 of 2 alternatives, {end}: ");
+        assert!(line.take().starts_with(&words));
         assert!(outer.flatten().is_partial(), "is cut: {is_cut}");
 
         let wants = plain.with_classifier(any.cut_is(Verdict::transient()));

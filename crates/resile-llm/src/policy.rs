@@ -120,6 +120,7 @@ pub const fn batch() -> RetryPolicy<Classifier> {
 /// |---|---|
 /// | was cancelled by its caller | [`None`](Recovery::None) |
 /// | was refused because its cost is above the burst of the quota | [`Shrink`](Recovery::Shrink) |
+/// | was refused because the rate or the burst of the quota is 0, so no request is small enough | [`SwitchModel`](Recovery::SwitchModel) |
 /// | ended with a failure | the [`recovery`](Failure::recovery) of the failure |
 /// | ended without one: each attempt was cut, or a part of the upstream refused it | [`Wait`](Recovery::Wait) |
 ///
@@ -143,6 +144,9 @@ pub const fn batch() -> RetryPolicy<Classifier> {
 pub fn recovery(gave_up: &GaveUp<Failure>) -> Recovery {
     match gave_up.reason() {
         StopReason::Cancelled => Recovery::None,
+        StopReason::TooLarge if gave_up.too_large().is_some_and(|it| it.limit == 0) => {
+            Recovery::SwitchModel
+        }
         StopReason::TooLarge => Recovery::Shrink,
         _ if gave_up.cut().is_some() => Recovery::Wait,
         _ => gave_up.last().map_or(Recovery::Wait, Failure::recovery),

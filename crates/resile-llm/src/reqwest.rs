@@ -174,19 +174,29 @@ pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<(Kind, &'static str
     })
 }
 
-/// Returns the words of an error of `reqwest` about a connection that was not made: the place and the
-/// innermost cause. The parts of the URL that may hold a key are cut.
+/// Returns the words of an error of `reqwest` about a connection that was not made or that broke: the place
+/// if it is known, and the innermost cause. The parts of the URL that may hold a key are cut.
 pub(crate) fn told(error: &(dyn Error + 'static)) -> Option<String> {
-    let error = error.downcast_ref::<reqwest::Error>().filter(|error| is_connect(error))?;
-    let mut url = error.url()?.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for a URL that cannot have credentials.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
+    let error = error.downcast_ref::<reqwest::Error>()?;
+    let (words, place) = match known(error)? {
+        (Kind::Network, "connect") => ("no connection", "to"),
+        (Kind::Timeout, _) => ("no whole answer", "from"),
+        (Kind::Network, _) if error.is_body() || error.is_decode() => ("incomplete answer", "from"),
+        (Kind::Network, _) => ("no answer", "from"),
+        _ => return None,
+    };
+    let place = error.url().map_or_else(String::new, |url| {
+        let mut url = url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        // Both fail only for a URL that cannot have credentials.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        format!(" {place} {url}")
+    });
     let sources = std::iter::successors(error.source(), |error| (*error).source());
     let root = sources.take(64).last().map(|root| format!(": {root}")).unwrap_or_default();
-    Some(format!("no connection to {url}{root}"))
+    Some(format!("{words}{place}{root}"))
 }
 
 /// Returns whether this is an error of `reqwest` about a request that surely never left.

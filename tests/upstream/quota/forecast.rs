@@ -67,7 +67,8 @@ async fn a_retry_that_the_quota_holds_beyond_the_deadline_ends_the_call_at_once(
     assert_eq!((gave_up.attempts(), gave_up.reason()), (1, StopReason::Deadline));
     // Nothing refills in the hold of 6 s, and 40 units refill in 40 s.
     assert_eq!(gave_up.retry_after(), Some(SECOND * 46), "{lines:#?}");
-    let words = "the quota holds the next attempt for 46.0s, but only 20s are left, \
+    let words = "the quota holds the next attempt for 46.0s, but only 20s are left \
+                 (it costs 40 tokens, the limit is 60 per 60s), \
                  the upstream asked for a wait of 6.0s";
     assert_eq!(gave_up.to_string(), format!("tokens: gave up after 1 attempt, {words}"));
     assert!(lines.iter().all(|line| !line.contains("retrying")), "{lines:#?}");

@@ -11,7 +11,7 @@ use super::{BeforeCommit, TransactionError};
 /// `COMMIT`, so neither its failure nor a limit or a token that cuts it has an effect. The part runs in
 /// [`before_sending`](ResilienceExt::before_sending), so a call knows this of a cut too. From `COMMIT` on,
 /// a lost answer or a cut is in doubt unless the transaction is idempotent, and the words of the cut say "its
-/// request was sent".
+/// COMMIT was sent".
 ///
 /// The part must return each error of a statement. After an error PostgreSQL answers `COMMIT` by a rollback, and
 /// `sqlx` returns `Ok` for that. So if the part ignores the error of its last statement, nothing is kept and this
@@ -74,7 +74,7 @@ pub async fn commit<'c, D: Database, T, E>(
     part: impl Future<Output = Result<(Transaction<'c, D>, T), BeforeCommit<E>>>,
 ) -> Result<T, TransactionError<E>> {
     // It is kept until `COMMIT` has ended, so a call that drops this meanwhile knows that `COMMIT` was sent.
-    let mut part = pin!(part.before_sending());
+    let mut part = pin!(part.before_sending().of_commit());
     let (transaction, value) = part.as_mut().await?;
     transaction.commit().await.map_err(TransactionError::Commit)?;
     Ok(value)

@@ -15,7 +15,9 @@ use resile::stream::Resumption;
 use resile::{
     Attempt, FallbackPolicy, GaveUp, Never, Quota, StopReason, Upstream, fallback, retry,
 };
-use resile_llm::{Bill, Event, Failure, Kind, Reply, another_model, events, retry_events};
+use resile_llm::{
+    Bill, Event, Failure, Kind, Recovery, Reply, another_model, events, retry_events,
+};
 use static_assertions::assert_impl_all;
 use tokio::time::Instant;
 
@@ -284,6 +286,18 @@ async fn answers_that_are_cut_in_their_bodies_stand_beside_the_good_one() {
     assert_eq!(bill.to_string(), told);
 }
 
+/// No request is small enough for a rate of 0, and the words name the rate.
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_zero_does_not_advise_a_smaller_request() {
+    let model = Upstream::new("model").with_quota(Quota::new().with_tokens(Rate::per_minute(0)));
+    let ask = async |_| Ok::<(), Failure>(());
+    let call = retry(ask, resile_llm::interactive(), Never).on(model.at_cost(Cost::input(1)));
+    let gave_up = call.await.unwrap_err();
+    assert_eq!(resile_llm::recovery(&gave_up), Recovery::SwitchModel);
+    let words = "the cost of 1 tokens is above the quota's rate of 0 (`with_tokens`)";
+    assert!(gave_up.to_string().ends_with(words), "{gave_up}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_never_began_counts_as_nothing() {
     let bill = Bill::new();
@@ -293,7 +307,9 @@ async fn an_attempt_that_never_began_counts_as_nothing() {
     let model = Upstream::new("model").with_quota(quota);
     let ask = |_| bill.note(pending::<Result<String, Failure>>());
     let held = retry(ask, resile_llm::interactive(), Never).on(model.at_cost(Cost::input(2_000)));
-    assert_eq!(held.await.unwrap_err().reason(), StopReason::TooLarge);
+    let gave_up = held.await.unwrap_err();
+    assert_eq!(gave_up.reason(), StopReason::TooLarge);
+    assert_eq!(resile_llm::recovery(&gave_up), Recovery::Shrink);
     assert_eq!(bill.to_string(), "0 tokens");
 }
 

@@ -210,6 +210,14 @@ async fn a_refused_connection_names_its_place() {
     let gave_up: resile::GaveUp<Failure> = call.on("model").await.unwrap_err();
     let line = format!("{gave_up:#}");
     assert!(line.ends_with(&words), "{line}");
-    let named = failure.with_provider("local").to_string();
-    assert_eq!(named, format!("{words} (local)"));
+    let named = format!("{words} (local)");
+    assert_eq!(failure.clone().with_provider("local").to_string(), named);
+    // The layers of the client stand in no line.
+    let call = retry(
+        async |_| Err::<(), _>(failure.clone().with_provider("local")),
+        RetryPolicy::new().with_attempts(1).with_classifier(llm::Classifier::new()),
+        Never,
+    );
+    let line = format!("{:#}", call.on("model").await.unwrap_err());
+    assert!(line.ends_with(&named), "{line}");
 }

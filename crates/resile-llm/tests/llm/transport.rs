@@ -100,7 +100,17 @@ async fn get(address: SocketAddr) -> Result<String, reqwest::Error> {
 #[tokio::test]
 async fn an_answer_that_was_cut_short_may_be_asked_for_again() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"choices\":["] {
-        let failure = Failure::from(get(serve(answer).await).await.unwrap_err());
+        let address = serve(answer).await;
+        let failure = Failure::from(get(address).await.unwrap_err());
+        // The client tells the place until the answer begins.
+        let words = if answer.is_empty() {
+            format!("no answer from http://{address}/: ")
+        } else {
+            "incomplete answer".to_owned()
+        };
+        let words = format!("the connection to the provider failed: {words}");
+        assert!(failure.to_string().starts_with(&words), "{failure}");
+        assert!(!failure.to_string().contains("error decoding"), "{failure}");
         assert_eq!((failure.kind(), failure.is_retryable()), (Kind::Network, true), "{answer}");
         let rule = failure.rule().to_string();
         assert!(rule.ends_with("cut short"), "{answer}: {rule}");

@@ -81,7 +81,7 @@ async fn a_cut_at_the_commit_is_in_doubt() {
         assert_eq!((gave_up.attempts(), gave_up.cut().is_some()), (1, true), "{gave_up:#}");
         assert!(gave_up.is_in_doubt() && !gave_up.is_without_effect(), "{gave_up:#}");
         let words = gave_up.to_string();
-        assert!(words.ends_with("did not finish within 7s, its request was sent)"), "{words}");
+        assert!(words.ends_with("did not finish within 7s, its COMMIT was sent)"), "{words}");
         assert_eq!(admin.one(PIECES).await, 1000);
         admin.until_gone("query = 'COMMIT' AND state = 'active'").await;
         assert_eq!(admin.one(PIECES).await, 999);
