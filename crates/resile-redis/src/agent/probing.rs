@@ -65,7 +65,7 @@ impl Probing {
             State::HalfOpen if is_alone => return None,
             // The pause of this process is that of all, so it is told until they know it.
             State::Open if now < self.own.0 && !self.own.1 => {
-                return Some((ProbeStep::Failed, self.own.0 - now));
+                return Some((ProbeStep::Failed, self.own.0.saturating_sub(now)));
             }
             // Without a call it does not renew the permission, so another member may try.
             State::Open if rest > AHEAD || self.may_probe || now < self.yields_until => {
