@@ -134,13 +134,13 @@ fn a_fleet_that_was_refused_does_not_use_the_burst_at_once_again() {
 
 /// Returns the lines at INFO and above of all processes in a scene.
 fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
+    // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be that of
+    // another test.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
     let log = |written: &Written| {
         let log = tracing_subscriber::fmt().with_ansi(false).without_time();
         Dispatch::new(log.with_writer(written.clone()).finish())
     };
-    // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be that of
-    // another test.
-    static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| log(&Written::default()));
     let written = Written::default();
     tracing::dispatcher::with_default(&log(&written), || scene.play(seconds));
