@@ -89,13 +89,13 @@ impl Gauges {
             let (members, noun) = (fleet.members, dimension.noun());
             match fleet.state {
                 FleetState::Safe => f.write_str(
-                    "the store of the fleet does not answer, so this process uses its part of",
+                    "the store of the fleet does not answer, so this process uses its part of the whole",
                 )?,
-                _ if members > 1 => write!(f, "{members} processes share")?,
+                _ if members > 1 => write!(f, "{members} processes share the")?,
                 _ => return Ok(()),
             }
             let (count, period) = (rate.count(), rate.period());
-            write!(f, " the limit of {noun} ({count} per {period:?}")?;
+            write!(f, " limit of {noun} ({count} per {period:?}")?;
             if used != count {
                 write!(f, ", now {used}")?;
             }

@@ -209,6 +209,12 @@ impl Quota {
         &self.margin
     }
 
+    /// Returns true if the time of an attempt is needed: calls wait, or a deadline has cut one that waited.
+    #[inline]
+    pub(crate) fn needs_time(&self) -> bool {
+        self.line.len() > 0 || !self.margin.is_zero()
+    }
+
     /// Leaves the queue.
     pub(crate) fn leave(&self, place: Place) {
         self.line.leave(place);

@@ -43,7 +43,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let Held::Admitted { began, ticket, reserved } = *held else { return true };
         let learning = parts.bulkhead.as_ref().filter(|bulkhead| bulkhead.learns());
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
-        let margin = parts.quota.as_ref().map(Quota::margin).filter(|margin| !margin.is_zero());
+        let margin = parts.quota.as_ref().filter(|it| it.needs_time()).map(Quota::margin);
         let reads = parts.throttle.as_ref().is_some_and(Throttle::needs_time);
         let reading = || Some(Owned::new(&self.target).now());
         let ended = match end {

@@ -74,3 +74,42 @@ async fn an_answer_still_reaches_its_caller_in_a_long_overload() {
         assert!(reasons.iter().all(ends), "{at}: {reasons:?}");
     }
 }
+
+/// A process of a fleet does not know how long the wait for units is. So its calls wait until little of their time
+/// is left, and those that came together are all cut at one moment.
+#[cfg(feature = "fleet")]
+#[tokio::test(start_paused = true)]
+async fn no_call_of_a_fleet_begins_in_the_last_moments_of_its_time() {
+    use resile::fleet::State;
+    use resile::quota::Dimension;
+    use resile::upstream::Resource;
+
+    let quota = Quota::new().with_requests(Rate::per_second(200).with_burst(50)).with_queue(4_096);
+    let model = Arc::new(Upstream::new("model").with_quota(quota).with_observer(&()));
+    let shared = model.share().unwrap();
+    let requests = Resource::Quota(Dimension::Requests);
+    shared.report(State::Shared, 2);
+    shared.extend(requests, Duration::from_secs(60));
+    let (sent, mut calls) = (Arc::new(AtomicU32::new(0)), JoinSet::new());
+    for _ in 0..500 {
+        let (model, sent) = (Arc::clone(&model), Arc::clone(&sent));
+        calls.spawn(async move {
+            let ask = async |_| {
+                sent.fetch_add(1, Relaxed);
+                sleep(MS * 30).await;
+                Ok::<_, io::Error>(())
+            };
+            let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(2));
+            retry(ask, policy, Never).on(&*model).await.is_ok()
+        });
+    }
+    for _ in 0..420 {
+        shared.answered();
+        shared.adjust(requests, 1);
+        sleep(MS * 5).await;
+    }
+    let answered = calls.join_all().await.into_iter().filter(|is_ok| *is_ok).count();
+    let sent = sent.load(Relaxed);
+    assert!(sent >= 390, "the units are used: {sent}");
+    assert_eq!(answered, sent as usize, "attempts were cut");
+}

@@ -38,9 +38,14 @@ pub(super) struct Own {
     pending: f64,
     /// What the process has learned since it shared this limit last.
     apart: Option<Apart>,
+    /// True if operators were told, since the store answers, that the process no longer uses what it has
+    /// learned alone.
+    is_told_back: bool,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,
     told: Told,
+    /// The time since which operators know of a member with a lower limit.
+    differs_since: Option<Duration>,
 }
 
 impl Own {
@@ -54,9 +59,17 @@ impl Own {
             used: None,
             pending: 0.0,
             apart: None,
+            is_told_back: false,
             told_base: f64::INFINITY,
             told: Told::WHOLE,
+            differs_since: None,
         }
+    }
+
+    /// Takes a limit that was set, or that of the upstream again.
+    pub(super) const fn set(&mut self, rate: Rate, is_set: bool) {
+        let differs_since = self.differs_since;
+        *self = Self { differs_since, ..Self::new(self.dimension, rate, is_set) };
     }
 
     fn per_second(&self) -> f64 {
@@ -67,6 +80,7 @@ impl Own {
     /// have taught in a state in which it uses the `part` of the limit without the store.
     fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
         let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
+        self.is_told_back &= !matches!(state, State::Joining | State::Safe);
         if change != 0.0 && !matches!(state, State::Shared | State::Coasting) {
             let _ = self.apart.get_or_insert(Apart::new(used));
         }
@@ -86,6 +100,11 @@ impl Own {
         }
     }
 
+    /// Returns the units that all members use in a period, and the period.
+    pub(super) fn used(&self) -> (f64, Duration) {
+        (f64::from(self.base.count()) * self.share, self.base.period())
+    }
+
     /// Returns the scale of what all members use.
     pub(super) fn scale(&self) -> Scale {
         Scale::of_rate(&self.base).at_share(self.share)
@@ -96,8 +115,8 @@ fn per_second(rate: &Rate) -> f64 {
     f64::from(rate.count()) / rate.period().as_secs_f64().max(1e-9)
 }
 
-/// Returns a limit in units a second with three digits or, from 1,000 on, all before the point.
-fn digits(limit: f64) -> String {
+/// Returns a number of units with three digits or, from 1,000 on, all before the point.
+pub(super) fn digits(limit: f64) -> String {
     const STEPS: [f64; 7] = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001];
     let decimals = STEPS.iter().take_while(|step| limit < **step).count();
     let text = format!("{limit:.decimals$}");
@@ -164,12 +183,14 @@ impl<M: Timer> Agent<'_, M> {
             (own.base, own.share) = (known.base, share / most);
             own.used = (own.share < 0.999).then_some((now, known.used));
             let alone = self.shared.upstream().quota_rate(own.dimension);
-            let alone = alone.filter(|_| own.apart.is_some()).map(|rate| per_second(&rate));
+            let is_apart = own.apart.is_some() && !own.is_told_back;
+            let alone = alone.filter(|_| is_apart).map(|rate| per_second(&rate));
             self.shared.use_share(own.dimension, share, most);
             let (upstream, noun) = (self.shared.upstream().name(), keys::word(own.dimension));
             let used = share * limit;
             // The line of the core that told this lower limit is at WARN, so its end has a line too.
             if let Some(alone) = alone.filter(|alone| *alone < TOLD_ALONE * used) {
+                own.is_told_back = true;
                 tracing::info!(
                     target: "resile",
                     upstream,
@@ -181,6 +202,7 @@ impl<M: Timer> Agent<'_, M> {
             }
             if most < 0.999 && base < 0.999 * own.told_base {
                 own.told_base = base;
+                own.differs_since.get_or_insert(now);
                 tracing::warn!(
                     target: "resile",
                     upstream,
@@ -188,6 +210,16 @@ impl<M: Timer> Agent<'_, M> {
                      second, another one {}, and all use the lower one: give them the same",
                     digits(limit),
                     digits(base)
+                );
+            } else if let Some(since) = own.differs_since.take_if(|_| most >= 0.999) {
+                own.told_base = f64::INFINITY;
+                let lasted = now.saturating_sub(since);
+                tracing::info!(
+                    target: "resile",
+                    upstream,
+                    "{upstream}: fleet: the members have the same limit of {noun} again, {} a second, \
+                     after {lasted:.1?}",
+                    digits(limit)
                 );
             }
             // The store asks one member to tell operators, when what all of them bring is known. It keeps

@@ -1,7 +1,6 @@
 use resile::time::Timer;
 use resile::upstream::Resource;
 
-use super::learned::Own;
 use super::step::Agent;
 use crate::keys;
 use crate::scripts::SetLimit;
@@ -21,13 +20,16 @@ impl<M: Timer> Agent<'_, M> {
             let code = || upstream.quota().and_then(|quota| quota.rate(dimension));
             let Some(rate) = set.or_else(code) else { continue };
             if own.rate != rate || own.is_set != set.is_some() {
-                *own = Own::new(dimension, rate, set.is_some());
+                own.set(rate, set.is_some());
                 let upstream = upstream.name();
                 tracing::info!(
                     target: "resile",
                     upstream,
-                    "{upstream}: fleet: the limit of {} is {rate:?} now",
+                    "{upstream}: fleet: the limit of {} is {} per {:?} now, with a burst of {}",
                     keys::word(dimension),
+                    rate.count(),
+                    rate.period(),
+                    rate.burst(),
                 );
             }
         }

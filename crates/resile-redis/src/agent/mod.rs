@@ -11,6 +11,7 @@ mod learned;
 mod limits;
 mod notices;
 mod pace;
+mod part;
 mod probing;
 mod rest;
 mod round;

@@ -26,6 +26,10 @@ pub(super) struct Probing {
     prober: Option<String>,
     /// The end of the latest pause that operators know.
     told_until: Duration,
+    /// The end of the pause of this process that is one of the fleet, and whether the fleet knows it.
+    own: (Duration, bool),
+    /// True while the server does not answer, from safe mode on.
+    is_cut_off: bool,
 }
 
 /// The time before the end of the open time from which on a process asks for the permission.
@@ -41,18 +45,27 @@ impl Probing {
     ) -> Option<(ProbeStep, Duration)> {
         let (trips, rest) = (breaker.trips, breaker.retry_after.unwrap_or_default());
         let has_opened = trips != self.opened.0;
+        let is_alone = votes.are_closed();
+        if has_opened || breaker.state != State::Open {
+            let has_failed = breaker.state == State::Open
+                && breaker.reason == Some(TripReason::Probes)
+                && !is_alone;
+            // Probes without a turn tell of this process alone.
+            let is_of_fleet = has_opened && has_failed && (self.may_probe || !self.is_cut_off);
+            self.own = (if is_of_fleet { now + rest } else { Duration::ZERO }, false);
+        }
         if has_opened {
             self.opened = (trips, now);
+            self.may_probe &= !self.is_cut_off; // a turn has one result
         }
-        let is_alone = votes.are_closed();
         let step = match breaker.state {
             // The fault may be that of this process, so its probes are its own too.
             State::Open if is_alone && self.may_probe => ProbeStep::Release,
             State::Open if is_alone => ProbeStep::Look,
             State::HalfOpen if is_alone => return None,
-            // The pause of this process is that of all.
-            State::Open if has_opened && breaker.reason == Some(TripReason::Probes) => {
-                return Some((ProbeStep::Failed, rest));
+            // The pause of this process is that of all, so it is told until they know it.
+            State::Open if now < self.own.0 && !self.own.1 => {
+                return Some((ProbeStep::Failed, self.own.0.saturating_sub(now)));
             }
             // Without a call it does not renew the permission, so another member may try.
             State::Open if rest > AHEAD || self.may_probe || now < self.yields_until => {
@@ -112,12 +125,20 @@ impl Probing {
             self.yields_until = now + AHEAD;
         }
         self.may_probe = reply.held;
-        self.others_until = now + reply.remaining;
+        let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
+        self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
+        // A server that has lost its data, or an outage within a turn, ends the pause early. Then the permission
+        // must be asked for before the probes.
+        let must_ask = step == ProbeStep::Look && !reply.held && !self.has_passed;
+        let asks_until = if must_ask { self.others_until.min(now + AHEAD) } else { now };
+        self.others_until = asks_until.max(now + reply.remaining);
         if self.failed_by != reply.failed_by {
             self.failed_by.clone_from(&reply.failed_by);
         }
-        let passed_at = reply.passed.map(|ago| now.saturating_sub(ago));
-        self.has_passed = passed_at.is_some_and(|at| at > self.opened.1);
+        // A pause never becomes shorter, so a server with a shorter one has lost its data.
+        let knows_own = now + reply.remaining + AHEAD >= self.own.0;
+        self.own.1 = step == ProbeStep::Failed || self.has_passed || self.own.1 && knows_own;
+        self.is_cut_off = false;
         let is_other = self.prober != reply.prober;
         if is_other {
             self.prober.clone_from(&reply.prober);
@@ -132,11 +153,16 @@ impl Probing {
         self.prober.is_some() && !is_pause
     }
 
-    /// Forgets the other members, because the server does not answer.
-    pub(super) fn forget(&mut self) {
-        (self.may_probe, self.has_passed) = (false, false);
+    /// Forgets the other members, because the server does not answer. The pause or the turn that is known goes
+    /// on: without it each of them would probe at once. `votes` are those known last.
+    pub(super) fn forget(&mut self, votes: &Votes, now: Duration) {
+        if votes.are_closed() {
+            self.others_until = Duration::ZERO; // this breaker has not obeyed it
+        } else if self.is_probed(now) {
+            self.others_until = self.others_until.max(now + TTL); // a short outage may end before the turn does
+        }
+        (self.has_passed, self.is_cut_off) = (false, true);
         (self.failed_by, self.prober) = (None, None);
-        self.others_until = Duration::ZERO;
     }
 
     /// Returns the advice to the breaker.
@@ -235,7 +261,7 @@ mod tests {
         assert_eq!(permit(Some("web-3"), 3 * SECOND), (true, pause.with_prober(true)));
         assert_eq!(permit(None, 4 * SECOND), (false, pause));
         probing.prober = Some("web-2".to_owned());
-        probing.forget();
+        probing.forget(&votes, 4 * SECOND);
         assert_eq!(probing.prober(), None);
     }
 

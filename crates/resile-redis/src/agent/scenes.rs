@@ -1,8 +1,35 @@
 //! Fleets whose provider refuses, and whose server is away meanwhile.
 
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use tracing::Dispatch;
+use tracing_subscriber::fmt::MakeWriter;
+
 use super::world::{Scene, Second};
+
+/// The text of a log.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Written {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
 
 const fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -102,5 +129,43 @@ fn a_fleet_that_was_refused_does_not_use_the_burst_at_once_again() {
         assert!(refused(&played[10..11]) > 0, "seed {seed}: {played:?}");
         assert_eq!(refused(&played[11..]), 0, "seed {seed}: {played:?}");
         assert!(accepted(&played[13..]) > 60.0, "seed {seed}: {played:?}");
+    }
+}
+
+/// Returns the lines at INFO and above of all processes in a scene.
+fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
+    // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be that of
+    // another test.
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    let log = |written: &Written| {
+        let log = tracing_subscriber::fmt().with_ansi(false).without_time();
+        Dispatch::new(log.with_writer(written.clone()).finish())
+    };
+    SECOND.get_or_init(|| log(&Written::default()));
+    let written = Written::default();
+    tracing::dispatcher::with_default(&log(&written), || scene.play(seconds));
+    let written = written.0.lock().unwrap();
+    String::from_utf8_lossy(&written).lines().map(ToOwned::to_owned).collect()
+}
+
+/// A process that shares again is refused for the units that it has used before. It hears at once that the limit of
+/// the fleet is another one. Operators see the new state half a second later, so one refusal more may be told.
+#[test]
+fn what_a_process_learns_alone_is_told_once_and_so_is_its_end() {
+    for seed in 0..24 {
+        let mut scene = late(1);
+        (scene.seed, scene.lag) = (seed, Duration::from_millis(80 * seed));
+        scene.burst = 12.0;
+        let lines = lines(&scene, 16);
+        let count = |name: &str, text: &str| {
+            let is_its = |line: &&String| line.contains(&format!(" {name}: {text}"));
+            lines.iter().filter(is_its).count()
+        };
+        let own = "quota too high: the upstream refuses calls below";
+        let end = "fleet: the limit of requests is that of all processes again";
+        for name in ["one", "two", "three"] {
+            let (own, end) = (count(name, own), count(name, end));
+            assert!(own <= 2 && end <= 1, "seed {seed}: {name} {own} {end}: {lines:#?}");
+        }
     }
 }

@@ -174,8 +174,8 @@ impl<'a, M: Timer> Agent<'a, M> {
             self.shared.set_low(lease.resource, low.unsigned_abs());
         }
         if self.presence.is_safe() {
+            self.probing.forget(&self.votes, now);
             self.votes.forget();
-            self.probing.forget();
         }
         if self.votes_count() {
             self.shared.upstream().advise(self.probing.advice(&self.votes, now));

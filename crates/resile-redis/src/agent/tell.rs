@@ -8,10 +8,10 @@ use resile::upstream::Resource;
 use super::churn::{Churn, list, processes};
 use super::job::Answer;
 use super::notices::Partial;
+use super::part::{assumed, part};
 use super::round::Outcome;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
-use crate::fail_mode::FailMode;
 use crate::member::{self, Leased, Tally};
 use crate::name;
 use crate::scale::TOKEN;
@@ -116,7 +116,7 @@ impl<M: Timer> Agent<'_, M> {
                          shared: {error}"
                     ),
                     None => {
-                        let part = part(self.plan.fail_mode, divisor);
+                        let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
                         tracing::warn!(
                             target: "resile",
                             upstream,
@@ -139,8 +139,8 @@ impl<M: Timer> Agent<'_, M> {
                     Some(silence) => {
                         let known = processes(members);
                         let mode = self.plan.fail_mode;
-                        let (assumed, part) =
-                            (assumed(mode, members, divisor), part(mode, divisor));
+                        let assumed = assumed(mode, members, divisor);
+                        let part = part(mode, divisor, &self.owns, self.alone());
                         tracing::warn!(
                             target: "resile",
                             upstream,
@@ -176,6 +176,16 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// Names what stays in this process while the store is away, beside its part of the limits.
+    fn alone(&self) -> &'static str {
+        match (self.shared.upstream().cooldown().is_some(), self.votes_count()) {
+            (true, true) => "; holds and votes stay in this process",
+            (true, false) => "; holds stay in this process",
+            (false, true) => "; votes stay in this process",
+            (false, false) => "",
         }
     }
 
@@ -310,24 +320,6 @@ impl<M: Timer> Agent<'_, M> {
     }
 }
 
-/// Names the part of a limit that each of so many members uses alone.
-fn part(mode: FailMode, members: u32) -> String {
-    match (mode, members) {
-        (FailMode::Closed, _) => "nothing of the limit".to_owned(),
-        (FailMode::Open, _) | (FailMode::Safe, 0 | 1) => "the whole limit".to_owned(),
-        (FailMode::Safe, _) => format!("1/{members} of the limit"),
-    }
-}
-
-/// Names the number of members that a share assumes, if fewer are known.
-fn assumed(mode: FailMode, known: u32, divisor: u32) -> String {
-    if mode == FailMode::Safe && known < divisor {
-        format!(", at least {divisor} assumed (`with_least_members`)")
-    } else {
-        String::new()
-    }
-}
-
 /// Returns an amount of a lease in the units that people count: whole tokens for the budget.
 #[expect(clippy::cast_precision_loss, reason = "an amount is below 2^53")]
 fn in_units(resource: Resource, amount: i64) -> f64 {
@@ -351,14 +343,6 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_part_follows_the_fail_mode() {
-        let parts = |mode| [1, 4].map(|members| part(mode, members));
-        assert_eq!(parts(FailMode::Safe), ["the whole limit", "1/4 of the limit"]);
-        assert_eq!(parts(FailMode::Open), ["the whole limit"; 2]);
-        assert_eq!(parts(FailMode::Closed), ["nothing of the limit"; 2]);
-    }
 
     #[test]
     fn voters_have_their_names_and_the_others_a_number() {

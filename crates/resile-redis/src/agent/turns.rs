@@ -10,13 +10,13 @@ use resile::upstream::Shared;
 use resile::{Backoff, Breaker, Jitter, Upstream, Verdict};
 
 use super::job::{Answer, Job};
-use super::round::Outcome;
+use super::round::{Failure, Outcome};
 use super::step::Agent;
 use super::{Context, Plan};
 use crate::keys::Keys;
 use crate::meter::Meter;
 use crate::scripts::model::{Model, Probe, Votes};
-use crate::scripts::{MemberReply, ProbeRequest, VoteRequest};
+use crate::scripts::{MemberReply, ProbeRequest, ProbeStep, ScriptError, VoteRequest};
 use crate::store::{Site, Store};
 
 const TICK: Duration = Duration::from_millis(20);
@@ -82,6 +82,9 @@ impl Server {
     }
 }
 
+/// Changes the server, and says whether an exchange at this time does not reach it.
+type Lose<'a> = dyn FnMut(&mut Server, &Job, Duration) -> bool + 'a;
+
 /// A member, with the time at which its task begins.
 struct Member<'a> {
     agent: Agent<'a, ManualTimer>,
@@ -93,11 +96,15 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    fn exchange(&mut self, id: &str, server: &mut Server, now: Duration) {
+    fn exchange(&mut self, id: &str, server: &mut Server, lose: &mut Lose<'_>, now: Duration) {
         let jobs = std::mem::take(&mut self.jobs).into_iter();
         let answer = |job: Job| {
-            let answer = server.answer(id, &job, now);
-            (job, Ok(answer), TICK)
+            let answer = if lose(server, &job, now) {
+                Err(Failure::Script(ScriptError::Lost("no server".to_owned())))
+            } else {
+                Ok(server.answer(id, &job, now))
+            };
+            (job, answer, TICK)
         };
         let outcomes: Vec<Outcome> = jobs.map(answer).collect();
         if !outcomes.is_empty() {
@@ -131,6 +138,11 @@ impl Member<'_> {
 
 /// Plays a fleet for some time. The tasks begin one after another within a second.
 fn play(ways: &[Way], seed: u64, length: Duration) -> Vec<Seen> {
+    play_with(ways, seed, length, &mut |_, _, _| false)
+}
+
+/// Plays a fleet whose server has faults.
+fn play_with(ways: &[Way], seed: u64, length: Duration, lose: &mut Lose<'_>) -> Vec<Seen> {
     let timer = ManualTimer::with_seed(seed);
     let open = Backoff::exponential(at(5)).with_cap(CAP).with_jitter(Jitter::None);
     let breaker = || Breaker::new().with_consecutive(2).with_open_time(open);
@@ -161,7 +173,7 @@ fn play(ways: &[Way], seed: u64, length: Duration) -> Vec<Seen> {
     while now < length {
         for (member, context) in members.iter_mut().zip(&contexts) {
             if now >= member.begins {
-                member.exchange(&context.id, &mut server, now);
+                member.exchange(&context.id, &mut server, lose, now);
                 member.call(healed_at(seed), now);
             }
         }
@@ -239,5 +251,93 @@ fn one_member_probes_in_each_pause_of_an_outage() {
         assert!((3..=6).contains(&most), "seed {seed}: {most} of {}", failed.len());
         let probers = played.iter().filter(|seen| seen.failed.iter().any(|time| *time > at(4)));
         assert_eq!(probers.count(), 6, "seed {seed}: each has its turn");
+    }
+}
+
+/// Returns the time at which the probes of a member fail first, and the failed calls of all members in the next
+/// seconds. `lose` has the time since then.
+fn failed_after_probes(seed: u64, lose: impl Fn(Duration) -> bool) -> (Duration, usize) {
+    let mut told = None;
+    let played = play_with(&[Way::Broken; 4], seed, at(25), &mut |_, job, now| {
+        let is_told = matches!(job, Job::Probe { step: ProbeStep::Failed, .. });
+        told = told.or(Some(now).filter(|_| is_told));
+        told.is_some_and(|told| lose(now.saturating_sub(told)))
+    });
+    let told = told.unwrap();
+    let pause = told + TICK..told + CAP * 9 / 10;
+    let failed = played.iter().flat_map(|seen| &seen.failed).filter(|at| pause.contains(at));
+    (told, failed.count())
+}
+
+/// The open time of each of them is over long before.
+#[test]
+fn members_that_lose_the_server_keep_the_pause_that_they_know() {
+    for seed in 0..8 {
+        let (told, failed) = failed_after_probes(seed, |since| since > at(1));
+        assert_eq!(failed, 0, "seed {seed}: probes failed at {told:?}");
+    }
+}
+
+#[test]
+fn a_failed_probe_whose_exchange_is_lost_is_told_again() {
+    for seed in 0..8 {
+        let (told, failed) = failed_after_probes(seed, |since| since < TICK);
+        assert_eq!(failed, 0, "seed {seed}: probes failed at {told:?}");
+    }
+}
+
+/// The others wait for the end of the turn meanwhile.
+#[test]
+fn a_probe_that_failed_in_a_short_outage_is_told_after_it() {
+    for seed in 0..8 {
+        let (told, failed) = failed_after_probes(seed, |since| since < at(1) / 2);
+        assert_eq!(failed, 0, "seed {seed}: probes failed at {told:?}");
+    }
+}
+
+/// The pause of all comes back from the member whose probes failed, and nobody probes without a turn meanwhile.
+#[test]
+fn a_server_that_has_lost_its_data_ends_no_pause() {
+    for seed in 0..8 {
+        let (mut told, mut is_empty) = (None, false);
+        let scene = &mut |server: &mut Server, job: &Job, now: Duration| {
+            let is_told = matches!(job, Job::Probe { step: ProbeStep::Failed, .. });
+            told = told.or(Some(now).filter(|_| is_told));
+            if !is_empty && told.is_some_and(|told| now >= told + 3 * CAP / 10) {
+                (*server, is_empty) = (Server::default(), true);
+            }
+            false
+        };
+        let played = play_with(&[Way::Broken; 4], seed, at(25), scene);
+        let told = told.unwrap();
+        let pause = told + TICK..told + CAP * 9 / 10;
+        let failed = played.iter().flat_map(|seen| &seen.failed).filter(|at| pause.contains(at));
+        assert_eq!(failed.count(), 0, "seed {seed}: probes failed at {told:?}");
+    }
+}
+
+/// The server and the upstream are away together. Each member probes for itself then, at most once in its own
+/// open time, and when both are back a probe that passes lets all probe.
+#[test]
+fn a_member_probes_once_in_its_own_open_time_while_the_server_is_away_too() {
+    let away = at(12)..at(52);
+    for seed in 0..6 {
+        let lose = &mut |_: &mut Server, _: &Job, now| away.contains(&now);
+        let played = play_with(&[Way::Broken; 4], seed, at(60), lose);
+        for seen in &played {
+            let most = |from| {
+                let pause = at(from)..at(from) + CAP;
+                seen.failed.iter().filter(|at| pause.contains(at)).count()
+            };
+            let most = (14..42).map(most).max().unwrap();
+            assert!((1..=6).contains(&most), "seed {seed}: {most} of {seen:?}");
+        }
+        let healed_at = healed_at(seed);
+        let lose = &mut |_: &mut Server, _: &Job, now| (at(12)..healed_at).contains(&now);
+        let played = play_with(&[Way::Heals; 4], seed, healed_at + at(20), lose);
+        for seen in &played {
+            let waits = seen.closed_at.unwrap().saturating_sub(healed_at);
+            assert!(waits <= CAP + NEWS, "seed {seed}: {waits:?}");
+        }
     }
 }

@@ -113,12 +113,14 @@ impl Scene {
     pub(super) fn play(&self, seconds: usize) -> Vec<Second> {
         let timer = ManualTimer::with_seed(self.seed);
         let rate = Rate::per_second(100).with_burst(25);
-        let upstream = |_: &f64| {
+        // The names tell the lines of the processes apart.
+        let upstream = |(_, name): (&f64, &'static str)| {
             let quota = Quota::new().with_requests(rate);
-            let upstream = Upstream::new("shop").with_cooldown(Cooldown::new()).with_quota(quota);
+            let upstream = Upstream::new(name).with_cooldown(Cooldown::new()).with_quota(quota);
             upstream.with_timer(timer.clone())
         };
-        let upstreams: Vec<_> = self.calls.iter().map(upstream).collect();
+        let names = ["one", "two", "three", "four"];
+        let upstreams: Vec<_> = self.calls.iter().zip(names).map(upstream).collect();
         let context = |id| Context {
             store: Store::new(Site::server("redis://nowhere").unwrap()),
             plan: Plan { least_members: self.least_members, ..Plan::new() },

@@ -52,6 +52,28 @@ async fn all_members_use_the_lowest_limit_and_what_one_has_learned() {
     assert!((45.0..55.0).contains(&calls), "{calls}");
 }
 
+/// The end of a deployment, say.
+#[tokio::test]
+async fn members_that_have_the_same_limit_again_say_so() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (lines, _guard) = capture_at(tracing::Level::INFO);
+    let fleet = Fleet::new(&server.url()).unwrap();
+    let [high, low] = [100, 50].map(|limit| Mate::join(&fleet, limited(limit, 10)));
+    let words = || format!("{:#?}", lines.with("fleet"));
+    let differ = "fleet: the members have different limits of requests: this one 100 a second, \
+                  another one 50, and all use the lower one";
+    until("the difference", || !lines.with(differ).is_empty(), words).await;
+    low.member.leave().await;
+    let again = || lines.with("fleet: the members have the same limit of requests again");
+    until("the same limit", || !again().is_empty(), words).await;
+    sleep(2 * SECOND).await;
+    let told = again();
+    assert!(told.len() == 1 && told[0].starts_with("INFO "), "{}", words());
+    assert!(told[0].contains("again, 100 a second, after "), "{}", words());
+    assert_eq!(lines.with(differ).len(), 1, "{}", words());
+    drop(high);
+}
+
 /// All members hear the same headers, but operators need one line.
 #[tokio::test]
 async fn a_limit_that_is_too_high_is_a_warning_of_one_member() {

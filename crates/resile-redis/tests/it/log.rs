@@ -115,7 +115,7 @@ async fn a_server_at_the_edge_fills_no_log() {
     assert!(outage[0].contains("fleet: safe mode: no answer of the store for "), "{outage:?}");
     assert!(
         outage[0].contains(
-            "1 process known last, so this process uses the whole limit: no answer within "
+            "1 process known last, so this process uses the whole limit of 100 requests per 1s: no answer within "
         ),
         "{outage:?}"
     );
@@ -178,11 +178,13 @@ async fn an_outage_tells_the_members_that_are_known_and_those_that_are_assumed()
     assert!(told().iter().all(|line| line.contains(" members=3 ")), "{:#?}", told());
     let with = |words: &str| told().iter().filter(|line| line.contains(words)).count();
     let words = ", 3 processes known last, at least 4 assumed (`with_least_members`), so this \
-                 process uses 1/4 of the limit: ";
+                 process uses 1/4 of the limit, which is 25 of 100 requests per 1s: ";
     assert_eq!(with(words), 3, "{:#?}", told());
-    let words = ", 3 processes known last, so this process uses 1/3 of the limit: ";
+    let words = ", 3 processes known last, so this process uses 1/3 of the limit, which is \
+                 33.3 of 100 requests per 1s: ";
     assert_eq!(with(words), 3, "{:#?}", told());
-    let words = ", 3 processes known last, so this process uses the whole limit: ";
+    let words = ", 3 processes known last, so this process uses the whole limit of 100 \
+                 requests per 1s: ";
     assert_eq!(with(words), 3, "{:#?}", told());
 }
 
@@ -257,7 +259,12 @@ async fn a_start_without_a_server_tells_no_part_that_is_none() {
     let _other = Mate::join(&fleet, Upstream::new("holds").with_cooldown(Cooldown::new()));
     let told = || lines.with("no exchange with the store has succeeded yet");
     until("the warnings", || told().len() >= 2, || format!("{:?}", lines.with(""))).await;
-    assert_eq!(lines.with("so this process uses the whole limit. Is the").len(), 1, "{:?}", told());
+    assert_eq!(
+        lines.with("uses the whole limit of 100 requests per 1s. Is the").len(),
+        1,
+        "{:?}",
+        told()
+    );
     assert_eq!(lines.with("so nothing is shared: ").len(), 1, "{:?}", told());
 }
 

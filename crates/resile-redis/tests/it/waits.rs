@@ -14,7 +14,7 @@ use crate::scene::{LIMIT, MEMBERS, Scene};
 /// The length of a fault.
 const FAULT: Duration = Duration::from_secs(4);
 
-/// The bound that the README states: three round trips to a near server, 200 ms, and the next unit of the
+/// The bound that the guide states: three round trips to a near server, 200 ms, and the next unit of the
 /// share, with room for a busy machine.
 const BOUND: Duration = Duration::from_millis(500);
 
