@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::failure::AttemptFailure;
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
+use super::kinds::Kinds;
 use super::no_room::NoRoom;
 use super::placed::Placed;
 use super::too_long::TooLong;
@@ -31,6 +32,8 @@ pub struct Event<'a> {
     /// Knows the place of the requests. `None` if nobody does, and for an event of the upstream itself. The
     /// failure in an event knows it too.
     pub(crate) place: Option<&'a dyn Placed>,
+    /// The types of the errors in a surge. `None` for another event.
+    pub(crate) kinds: Option<&'a Kinds>,
 }
 
 /// The call that an [`Event`] is about.
@@ -259,11 +262,12 @@ pub enum EventKind<'a> {
     /// Many attempts fail and announce a retry by [`Waiting`](Self::Waiting): ten within ten seconds. The event
     /// comes once, and again with a failure after each minute.
     ///
-    /// Only failures of calls on this upstream count. A retry that was announced may never be sent. Meanwhile the
-    /// [`Log`](super::Log) writes each `Waiting` at DEBUG.
+    /// Only failures of calls on this upstream count, and none while its breaker is open. A retry that was
+    /// announced may never be sent. Meanwhile the [`Log`](super::Log) writes each `Waiting` at DEBUG.
     ///
-    /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has no `SurgeOver`: it
-    /// ends silently after ten seconds without one.
+    /// The words of the event have the types of the errors with their numbers if there are several.
+    ///
+    /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has events of its own.
     #[non_exhaustive]
     Surge {
         /// The number of these attempts since the start of the surge.
@@ -284,6 +288,8 @@ pub enum EventKind<'a> {
         lasted: Duration,
         /// The time from the last one until this event.
         ago: Duration,
+        /// True for retries after errors of a healthy upstream.
+        is_healthy: bool,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]

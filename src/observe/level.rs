@@ -27,8 +27,10 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Waiting { .. } if event.call.is_some_and(|it| it.kind == CallKind::Fallback) => {
             Level::WARN
         }
+        // The line of the breaker has told, and hardly any of these retries is sent.
+        EventKind::Waiting { .. } if event.gauges.is_open() => Level::DEBUG,
         // A busy row has hundreds of collisions in a second, and nearly all of their calls succeed. Many of
-        // them, and a surge, have lines of their own, at the start and once a minute.
+        // them, and a surge, have lines of their own, at the start, once a minute and at the end.
         EventKind::Waiting { failure, .. } if failure.is_of_healthy() || event.gauges.is_surge => {
             Level::DEBUG
         }

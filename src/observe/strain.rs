@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::event::{Event, EventKind};
 use super::held_by::HeldBy;
+use super::kinds::Kinds;
 use crate::quota::Shadow;
 use crate::time::Rounded;
 
@@ -148,26 +149,27 @@ impl Event<'_> {
     /// Writes that many attempts fail or collide, or that none has failed for a while.
     pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let announced = "attempts announced a retry within";
+        let of = |is_healthy| {
+            if is_healthy { "retries on a healthy upstream" } else { "failures" }
+        };
+        const NONE: &Kinds = &Kinds::new();
+        let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
             EventKind::Surge { failures, lasted, begins, failure } => {
                 let lasted = Rounded(lasted);
-                let (of, then) = if failure.is_of_healthy() {
-                    ("retries on a healthy upstream", ", their lines are at DEBUG")
-                } else {
-                    ("failures", ", the lines of further ones are at DEBUG")
+                let is_healthy = failure.is_of_healthy();
+                let then = match is_healthy {
+                    true => ", their lines are at DEBUG",
+                    false => ", the lines of further ones are at DEBUG",
                 };
                 let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
-                write!(
-                    f,
-                    "surge of {of}{goes_on}: {failures} {announced} {lasted}{then}: {failure}"
-                )
+                write!(f, "surge of {}{goes_on}: {failures} ", of(is_healthy))?;
+                write!(f, "{announced} {lasted}{kinds}{then}: {failure}")
             }
-            EventKind::SurgeOver { failures, lasted, ago } => {
+            EventKind::SurgeOver { failures, lasted, ago, is_healthy } => {
                 let (lasted, ago) = (Rounded(lasted), Rounded(ago));
-                write!(
-                    f,
-                    "surge of failures over: {failures} {announced} {lasted}, until {ago} ago"
-                )
+                write!(f, "surge of {} over: {failures} ", of(is_healthy))?;
+                write!(f, "{announced} {lasted}{kinds}, until {ago} ago")
             }
             _ => Ok(()),
         }

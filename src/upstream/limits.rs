@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::strain::{Ended, Limited};
 use super::surge::{Over, Told};
 use super::{Endpoint, Parts};
+use crate::breaker::State;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
-use crate::observe::{AttemptFailure, Event, EventKind, HeldBy};
+use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
@@ -148,16 +149,22 @@ pub(super) fn note_joined(parts: &Parts, now: u64, end: Option<u64>) {
 }
 
 /// Counts a failure of the upstream after which a retry is announced, or an error of a healthy one. Returns the
-/// report of a surge that is due.
+/// report of a surge that is due. A failure beside an open breaker does not count: the event of the breaker
+/// tells of it, and its retry is hardly ever sent.
 #[cold]
 #[inline(never)]
 pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
     target: &X,
-    is_healthy: bool,
+    failure: AttemptFailure<'_>,
 ) -> Option<Told> {
     let parts = target.parts().filter(|_| target.listens())?;
+    let is_open = || parts.breaker.as_ref().is_some_and(|it| it.state() == State::Open);
+    let is_healthy = failure.is_of_healthy();
+    if !is_healthy && is_open() {
+        return None;
+    }
     let now = nanos(target.timer().now()) / MS;
-    if is_healthy { parts.strains.note_healthy(now) } else { parts.strains.note_failure(now) }
+    parts.strains.note_failure(is_healthy, now, failure.error_type)
 }
 
 /// Reports a surge of failures that begins or goes on, with the latest one.
@@ -165,16 +172,17 @@ pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
 #[inline(never)]
 pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     target: &X,
-    told: Told,
+    told: &Told,
     failure: AttemptFailure<'_>,
 ) {
     let Some(parts) = target.parts() else { return };
-    let Told { failures, lasted, begins } = told;
+    let Told { failures, lasted, begins, kinds } = told;
+    let (failures, lasted, begins) = (*failures, *lasted, *begins);
     let kind = EventKind::Surge { failures, lasted, begins, failure };
-    emit(target, parts, nanos(target.timer().now()), kind);
+    emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
 
-/// Ends each strain of a part that has had room for a while, and a surge of failures.
+/// Ends each strain of a part that has had room for a while, and each surge.
 #[cold]
 #[inline(never)]
 pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
@@ -186,8 +194,12 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
             }
         }
     }
-    if let Some(Over { failures, lasted, ago }) = parts.strains.end_surge(now / MS) {
-        emit(target, parts, now, EventKind::SurgeOver { failures, lasted, ago });
+    for is_healthy in [false, true] {
+        if let Some(over) = parts.strains.end_surge(is_healthy, now / MS) {
+            let Over { failures, lasted, ago, kinds } = over;
+            let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy };
+            emit_of(target, parts, now, kind, Some(&kinds));
+        }
     }
 }
 
@@ -238,6 +250,17 @@ pub(super) fn tell_lowered<X: Endpoint>(target: &X, now: u64, before: u32, after
 const MS: u64 = 1_000_000;
 
 fn emit<X: Endpoint>(target: &X, parts: &Parts, now: u64, kind: EventKind<'_>) {
-    let gauges = parts.gauges(|| now);
-    target.observe(&Event { upstream: target.name(), call: None, kind, gauges, place: None });
+    emit_of(target, parts, now, kind, None);
+}
+
+/// Reports an event, for a surge with the types of its errors.
+fn emit_of<X: Endpoint>(
+    target: &X,
+    parts: &Parts,
+    now: u64,
+    kind: EventKind<'_>,
+    kinds: Option<&Kinds>,
+) {
+    let (upstream, gauges) = (target.name(), parts.gauges(|| now));
+    target.observe(&Event { upstream, call: None, kind, gauges, place: None, kinds });
 }

@@ -194,10 +194,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// such failures if that is due.
     #[cold]
     pub(crate) fn note_failure(&self, failure: AttemptFailure<'_>, report: impl FnOnce()) {
-        let told = limits::note_failure(&self.target, failure.is_of_healthy());
+        let told = limits::note_failure(&self.target, failure);
         report();
         if let Some(told) = told {
-            limits::tell_surge(&self.target, told, failure);
+            limits::tell_surge(&self.target, &told, failure);
         }
     }
 

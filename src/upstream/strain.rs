@@ -173,7 +173,7 @@ impl Strains {
         }
     }
 
-    /// Returns whether any part is under strain, or there is a surge of failures.
+    /// Returns whether any part is under strain, or there is a surge.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
@@ -240,25 +240,29 @@ impl Strains {
         Some(self.counted(by, strain, ended))
     }
 
-    /// Counts a failure after which a retry is announced. Returns the report of a surge that is due.
-    pub(super) fn note_failure(&self, now: u64) -> Option<Told> {
-        let told = self.surge.note(now)?;
+    /// Counts an error of this type after which a retry is announced: a failure, or an error of a healthy
+    /// upstream. Returns the report of a surge that is due.
+    pub(super) fn note_failure(
+        &self,
+        is_healthy: bool,
+        now: u64,
+        kind: Option<&str>,
+    ) -> Option<Told> {
+        let told = self.surge_of(is_healthy).note(now, kind)?;
         if told.begins {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
         Some(told)
     }
 
-    /// Counts an attempt after which a retry on a healthy upstream is announced. Returns the report that is due.
-    pub(super) fn note_healthy(&self, now: u64) -> Option<Told> {
-        let _: Option<Over> = self.healthy.end(now); // a success would pay for a report of the end
-        self.healthy.note(now)
-    }
-
-    pub(super) fn end_surge(&self, now: u64) -> Option<Over> {
-        let over = self.surge.end(now)?;
+    pub(super) fn end_surge(&self, is_healthy: bool, now: u64) -> Option<Over> {
+        let over = self.surge_of(is_healthy).end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(over)
+    }
+
+    const fn surge_of(&self, is_healthy: bool) -> &Surge {
+        if is_healthy { &self.healthy } else { &self.surge }
     }
 
     /// Returns whether there is a surge of failures.
