@@ -26,7 +26,7 @@ use super::{Event, Observe};
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part or of a surge of failures, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
-/// | `place` | the [place](crate::Classify::place) that the requests go to, as the classifier knows it: of a failed attempt, of the end of a call, of a surge and of an opened breaker. A fallback has none. The line of a wait for a part has none either, but its `call` is that of the other lines |
+/// | `place` | the [place](crate::Classify::place) that the requests go to, as the classifier knows it: of a failed attempt, of a wait for a part, of the end of a call, of a surge and of an opened breaker. A fallback has none |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit. A fallback that tries no other alternative has the reason of the call within the last one, as its [flattened](crate::GaveUp::flatten) error does |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of attempts that waited or were refused, or that announced a retry in a surge. An attempt counts once for a cooldown, also if it comes during the release |

@@ -34,7 +34,8 @@ impl fmt::Display for Event<'_> {
                 // A cooldown releases its calls one by one after the hold.
                 let least = if by == HeldBy::Cooldown { "at least " } else { "" };
                 delay.map_or(Ok(()), |delay| write!(f, "{least}{} ", Rounded(delay)))?;
-                write!(f, "for the {}", by.as_str())
+                write!(f, "for the {}", by.as_str())?;
+                self.write_request(f)
             }
             EventKind::Settled { attempt: number, before, charged } => {
                 write!(f, "{attempt} {number}{of} used {charged} tokens, ")?;
@@ -80,8 +81,7 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number}{of} succeeded")?;
-                let place = self.place();
-                place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
+                self.write_request(f)
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
             EventKind::Limiting { .. } => self.write_limiting(f),
@@ -123,6 +123,12 @@ impl Event<'_> {
             Some(place) => Some(Cow::Borrowed(place)),
             None => self.place.and_then(Placed::place),
         }
+    }
+
+    /// Writes the place of the request if it is known.
+    fn write_request(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place();
+        place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
     }
 
     /// Writes that the call gave up, with its reason, its last failure and the wait before the next call.
