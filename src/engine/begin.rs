@@ -197,6 +197,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         // `finish_failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
         // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
+            self.guard.note_unpaid(None);
             return Begin::End(StopReason::Budget, None);
         }
         self.admit(slot, waker, elapsed, limits)

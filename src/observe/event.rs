@@ -236,6 +236,30 @@ pub enum EventKind<'a> {
         hold: Option<Duration>,
         /// The length of the queue if calls have waited already, and now the queue is full.
         full: Option<u32>,
+        /// The failure whose retry a budget did not pay for.
+        ///
+        /// `None` for another part, for a hedge, after an attempt that was dropped and after one made by hand.
+        failure: Option<AttemptFailure<'a>>,
+    },
+    /// A part of the upstream goes on to make calls wait or to refuse them. The event comes with a wait or a
+    /// refusal, a minute after the one before at least.
+    ///
+    /// For a budget, a quota and a cooldown, each process of a fleet has it after as many minutes as there are
+    /// processes, ten at most.
+    #[non_exhaustive]
+    StillLimiting {
+        /// The part.
+        by: HeldBy,
+        /// The time from the start of the first wait or refusal until now.
+        lasted: Duration,
+        /// The number of waits and refusals since then, at most 1,048,575.
+        times: u64,
+        /// The number of refusals among them, as in [`Relieved`](Self::Relieved).
+        refused: u64,
+        /// The number of holds of a cooldown, as in [`Relieved`](Self::Relieved).
+        holds: u64,
+        /// The latest failure, as in [`Limiting`](Self::Limiting).
+        failure: Option<AttemptFailure<'a>>,
     },
     /// A part of the upstream made no call wait for ten seconds and refused none, or the process leaves a
     /// fleet.
@@ -335,8 +359,8 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `surge`, `surge_over`, `lowered`,
-    /// `learned`, `breaker`, `fleet`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `still_limiting`, `relieved`, `surge`,
+    /// `surge_over`, `lowered`, `learned`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -351,6 +375,7 @@ impl EventKind<'_> {
             Self::Succeeded { .. } => "succeeded",
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
+            Self::StillLimiting { .. } => "still_limiting",
             Self::Relieved { .. } => "relieved",
             Self::Surge { .. } => "surge",
             Self::SurgeOver { .. } => "surge_over",

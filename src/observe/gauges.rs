@@ -129,6 +129,11 @@ impl Gauges {
         }
     }
 
+    /// Returns whether the quota only watches.
+    pub(super) fn is_shadowed(&self) -> bool {
+        self.quota.is_some_and(|levels| levels.shadow.is_some())
+    }
+
     /// Returns whether the breaker is open. A probe that fails leaves it half-open if others may follow.
     #[cfg(feature = "tracing")]
     pub(super) fn is_open(&self) -> bool {

@@ -19,7 +19,14 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
             is_new_pair(outer, inner).then_some(Level::WARN)?
         }
         // The store of the fleet has a line that names the process.
-        EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
+        EventKind::Limiting { by: HeldBy::Cooldown, .. }
+        | EventKind::StillLimiting { by: HeldBy::Cooldown, .. }
+            if event.gauges.is_joined() =>
+        {
+            Level::DEBUG
+        }
+        // No call waits. The line of the end has the numbers.
+        EventKind::StillLimiting { by: HeldBy::Quota, .. } if event.gauges.is_shadowed() => {
             Level::DEBUG
         }
         EventKind::Waiting { failure, .. } if failure.is_elsewhere() => Level::DEBUG,
@@ -38,6 +45,7 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Waiting { .. }
         | EventKind::Surge { .. }
         | EventKind::Limiting { .. }
+        | EventKind::StillLimiting { .. }
         | EventKind::Breaker {
             transition: Transition::Opened { .. } | Transition::Isolated, ..
         } => Level::WARN,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
+use super::failure::AttemptFailure;
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
 use super::placed::Placed;
@@ -84,7 +85,14 @@ impl fmt::Display for Event<'_> {
                 self.write_request(f)
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
-            EventKind::Limiting { .. } => self.write_limiting(f),
+            EventKind::Limiting { failure, .. } => {
+                self.write_limiting(f)?;
+                write_behind(f, failure)
+            }
+            EventKind::StillLimiting { failure, .. } => {
+                self.write_still(f)?;
+                write_behind(f, failure)
+            }
             EventKind::Relieved { .. } => self.write_relieved(f),
             EventKind::Surge { .. } | EventKind::SurgeOver { .. } => self.write_surge(f),
             EventKind::Lowered { before, after } => {
@@ -94,10 +102,7 @@ impl fmt::Display for Event<'_> {
             EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker { transition, failure } => {
                 transition.fmt(f)?;
-                failure.map_or(Ok(()), |failure| {
-                    failure.fmt_asked(f, true, None)?;
-                    write!(f, ": {failure}")
-                })
+                write_behind(f, failure)
             }
             #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet state: {status}"),
@@ -116,6 +121,8 @@ impl Event<'_> {
             EventKind::Waiting { failure, .. }
             | EventKind::GaveUp { failure, .. }
             | EventKind::Surge { failure, .. }
+            | EventKind::Limiting { failure: Some(failure), .. }
+            | EventKind::StillLimiting { failure: Some(failure), .. }
             | EventKind::Breaker { failure: Some(failure), .. } => Some(failure),
             _ => None,
         };
@@ -226,6 +233,14 @@ impl Event<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Writes the failure behind an event of a part.
+fn write_behind(f: &mut fmt::Formatter<'_>, failure: Option<AttemptFailure<'_>>) -> fmt::Result {
+    failure.map_or(Ok(()), |failure| {
+        failure.fmt_asked(f, true, None)?;
+        write!(f, ": {failure}")
+    })
 }
 
 /// Prints the number of attempts that the policy allows, as in " of 3". A policy without a limit allows

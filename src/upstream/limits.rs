@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::strain::{Ended, Limited};
 use super::surge::{Over, Told};
-use super::{Endpoint, Parts};
+use super::{Endpoint, Parts, TellFailure};
 use crate::breaker::State;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
@@ -61,6 +61,19 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     hold: Option<Duration>,
     limited: Limited,
 ) {
+    note_with(target, by, hold, limited, None);
+}
+
+/// Does the same with the failure of the attempt whose retry is refused, which a line then has.
+#[cold]
+#[inline(never)]
+pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    by: HeldBy,
+    hold: Option<Duration>,
+    limited: Limited,
+    failure: Option<TellFailure<'_>>,
+) {
     let counts = limited != Limited::Again;
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
@@ -93,10 +106,43 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     let limited =
         if limited == Limited::Full && full.is_none() { Limited::Refused } else { limited };
     let fills = parts.strains.refuse(by, limited);
-    if begins || fills {
-        let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
-        emit(target, parts, now, EventKind::Limiting { by, limit, hold, full });
+    let goes_on = if begins || fills {
+        None
+    } else {
+        let Some(strain) = parts.strains.goes_on(by, now / MS, minutes(parts, by)) else { return };
+        Some(strain)
+    };
+    let tell = |failure: Option<AttemptFailure<'_>>| {
+        let kind = match goes_on {
+            Some(Ended { lasted, times, refused, holds, .. }) => {
+                EventKind::StillLimiting { by, lasted, times, refused, holds, failure }
+            }
+            None => {
+                let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
+                EventKind::Limiting { by, limit, hold, full, failure }
+            }
+        };
+        emit(target, parts, now, kind);
+    };
+    match failure {
+        Some(failure) => failure(&mut |failure| tell(Some(failure))),
+        None => tell(None),
     }
+}
+
+/// Returns the number of minutes between two reports of a strain that goes on. The processes of a fleet share a
+/// part, so they report in turn, and each of them every ten minutes at least.
+#[cfg_attr(
+    not(feature = "fleet"),
+    expect(clippy::missing_const_for_fn, reason = "no other process")
+)]
+fn minutes(parts: &Parts, by: HeldBy) -> u64 {
+    #[cfg(feature = "fleet")]
+    if let HeldBy::Budget | HeldBy::Quota | HeldBy::Cooldown = by {
+        return parts.fleet.status(|| 0).map_or(1, |status| status.members.clamp(1, 10).into());
+    }
+    let _ = (parts, by);
+    1
 }
 
 /// Returns the start of a strain, and the waits and refusals that it begins with. `None` if a call waits only

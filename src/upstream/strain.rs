@@ -48,7 +48,13 @@ struct Strain {
     last: AtomicU64,
     /// The refusals, and [`FULL`] after one that was told.
     refused: AtomicU64,
+    /// The time of the latest report, in milliseconds. A line that comes early or twice is no harm, so it is
+    /// not a subject of a model and always the standard library's.
+    told: atomic::AtomicU64,
 }
+
+/// The time between two reports of a strain that goes on.
+const PERIOD: u64 = 60_000; // ms
 
 const FULL: u64 = 1 << 63;
 const TIMES_BITS: u32 = 20;
@@ -56,7 +62,7 @@ const TIMES: u64 = (1 << TIMES_BITS) - 1;
 /// The largest start: the times beside it are those of 557 years.
 const LATEST: u64 = (1 << (u64::BITS - TIMES_BITS)) - 2;
 
-/// A strain that has ended.
+/// A strain that has ended, or its numbers until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     /// The time from the first wait or refusal to the end of the last one.
@@ -87,7 +93,12 @@ impl Ended {
 
 impl Strain {
     const fn new() -> Self {
-        Self { word: AtomicU64::new(0), last: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Self {
+            word: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            told: atomic::AtomicU64::new(0),
+        }
     }
 
     /// Lets the last wait or refusal end at `until` at least. Returns its end before.
@@ -100,6 +111,9 @@ impl Strain {
     fn note(&self, now: u64, times: u64) -> bool {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
+            if word == 0 {
+                self.told.store(now, Ordering::Relaxed); // before others see the strain
+            }
             let next = match word {
                 0 => (now.min(LATEST) + 1) << TIMES_BITS | times.min(TIMES),
                 _ => word & !TIMES | (word & TIMES).saturating_add(times).min(TIMES),
@@ -109,6 +123,21 @@ impl Strain {
                 Err(seen) => word = seen,
             }
         }
+    }
+
+    /// Returns the strain up to `now` if it goes on and its report is due, to one caller. `periods` is the
+    /// number of periods between two reports.
+    fn goes_on(&self, now: u64, periods: u64) -> Option<Ended> {
+        let word = self.word.load(Ordering::Acquire);
+        let began = (word >> TIMES_BITS).checked_sub(1)?;
+        let told = self.told.load(Ordering::Relaxed);
+        if now < told.saturating_add(PERIOD.saturating_mul(periods)) {
+            return None;
+        }
+        self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        let refused = self.refused.load(Ordering::Acquire) & !FULL;
+        let strain = Ended::new(began, now, now, word & TIMES);
+        Some(Ended { refused: refused.min(strain.times), ..strain })
     }
 
     /// Counts a refusal that is noted too. Returns true for the first one of the strain that is
@@ -201,6 +230,14 @@ impl Strains {
     /// refusal of a strain that is [`Full`](Limited::Full).
     pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {
         self.of(by).is_some_and(|strain| strain.refuse(limited))
+    }
+
+    /// Returns a strain that goes on at `now` after so many minutes without a report, to one caller.
+    pub(super) fn goes_on(&self, by: HeldBy, now: u64, minutes: u64) -> Option<Ended> {
+        let strain = self.of(by)?.goes_on(now, minutes)?;
+        let is_held = by == HeldBy::Cooldown;
+        let holds = if is_held { self.holds.load(Ordering::Relaxed) } else { 0 };
+        Some(Ended { holds, ..strain })
     }
 
     /// Lets a strain last until `until` at least, because a wait ends or another member holds all calls.
@@ -367,6 +404,30 @@ mod tests {
         assert_eq!(strains.cut(by, 300), ended, "a hold goes on");
         assert_eq!((strains.cut(by, 300), strains.end(by, u64::MAX)), (None, None));
         assert!(!strains.is_any() && strains.note(by, 500, 500, 1));
+    }
+
+    #[test]
+    fn a_strain_that_goes_on_is_told_once_a_minute() {
+        let strains = Strains::new();
+        assert_eq!(strains.goes_on(BY, 1_000_000, 1), None);
+        let told: Vec<_> = (0..1_300)
+            .filter_map(|n| {
+                let now = 7_000 + n * 100;
+                strains.note(BY, now, now, 1);
+                strains.refuse(BY, if n % 10 == 0 { Limited::Refused } else { Limited::Waits });
+                strains.goes_on(BY, now, 1)
+            })
+            .collect();
+        let until = |n: u64, refused| {
+            let now = 7_000 + n * 100;
+            Ended { refused, ..Ended::new(7_000, now, now, n + 1) }
+        };
+        assert_eq!(told, [until(600, 61), until(1_200, 121)]);
+        let now = 7_000 + 1_200 * 100 + 2 * PERIOD;
+        assert_eq!(strains.goes_on(BY, now - 1, 2), None, "a fleet of two");
+        assert!(strains.goes_on(BY, now, 2).is_some());
+        assert!(strains.end(BY, u64::MAX).is_some() && strains.goes_on(BY, u64::MAX, 1).is_none());
+        assert!(strains.note(BY, now, now, 1) && strains.goes_on(BY, now, 1).is_none());
     }
 
     #[test]
