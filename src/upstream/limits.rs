@@ -8,6 +8,8 @@ use super::{Endpoint, Parts, TellFailure};
 use crate::breaker::State;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
+#[cfg(feature = "fleet")]
+use crate::fleet::Lack;
 use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
@@ -95,8 +97,10 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     let (began, times) = if parts.strains.has(by) {
         (began, times)
     } else {
-        let Some(strain) = strain(parts, by, counts, now) else { return };
-        strain
+        let Some(Lack { since, times, refused }) = strain(parts, by, limited, now) else { return };
+        let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
+        parts.strains.refused_before(by, refused.saturating_sub(is_refusal.into()));
+        (since, times)
     };
     // A wait for a quota counts when it ends.
     let end = hold.filter(|_| by == HeldBy::Cooldown).unwrap_or_default();
@@ -148,15 +152,20 @@ fn minutes(parts: &Parts, by: HeldBy) -> u64 {
 /// Returns the start of a strain, and the waits and refusals that it begins with. `None` if a call waits only
 /// because the lease of this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
-fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
+fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Lack> {
+    let counts = limited != Limited::Again;
+    let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
     match (by, &parts.quota) {
         (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
             let waiting = quota.waiting();
-            let since = parts.fleet.lacks_units(counts && waiting <= 1, now)?;
-            Some((since, u64::from(waiting).max(1))) // each call that waits belongs to the strain
+            let (times, refused) = (u64::from(counts), u64::from(is_refusal));
+            let lack = parts.fleet.lacks_units(counts && waiting <= 1, times, refused, now)?;
+            // Each call that waits belongs to the strain, and those that have waited meanwhile.
+            let times = lack.times.max(u64::from(waiting)).max(1);
+            Some(Lack { times, ..lack })
         }
-        _ => Some((now, u64::from(counts))),
+        _ => Some(Lack { since: now, times: counts.into(), refused: is_refusal.into() }),
     }
 }
 

@@ -226,6 +226,14 @@ impl Strains {
         begins
     }
 
+    /// Counts refusals before a strain that belong to it.
+    #[cfg(feature = "fleet")]
+    pub(super) fn refused_before(&self, by: HeldBy, refused: u64) {
+        if let Some(strain) = self.of(by).filter(|_| refused > 0) {
+            strain.refused.fetch_add(refused.min(TIMES), Ordering::AcqRel);
+        }
+    }
+
     /// Counts what [`note`](Self::note) has counted as a refusal, if it is one. Returns true for the first
     /// refusal of a strain that is [`Full`](Limited::Full).
     pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {

@@ -312,6 +312,25 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     let over = "INFO feed: quota was used up: 3 waits within 300.0ms, until 10.0s ago";
     assert_eq!(lines(), [over], "it began with the first wait");
 
+    // The line at the end counts each wait since then, also one that was over before the warning.
+    let mut calls = [quick(), quick(), quick()];
+    assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()));
+    timer.advance(ms * 200);
+    shared.adjust(requests, 2);
+    assert!(calls[..2].iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
+    let mut late = quick();
+    assert!(late.as_mut().poll(&mut context).is_pending());
+    timer.advance(ms * 50);
+    assert!(calls[2].as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines().len(), 1);
+    shared.adjust(requests, 2);
+    assert!(calls[2].as_mut().poll(&mut context).is_ready());
+    assert!(late.as_mut().poll(&mut context).is_ready());
+    timer.advance(SECOND * 10);
+    shared.adjust(requests, 1);
+    assert!(quick().as_mut().poll(&mut context).is_ready());
+    assert_eq!(lines(), ["INFO feed: quota was used up: 4 waits within 250.0ms, until 10.0s ago"]);
+
     // The store says that it has none: the first wait is a strain, when it asks again at the latest.
     let mut call = quick();
     assert!(call.as_mut().poll(&mut context).is_pending());
