@@ -137,6 +137,9 @@ pub(crate) struct Cell {
     refused: atomic::AtomicU64,
     /// The end of the latest hold of any member in nanoseconds, or 0.
     held_until: atomic::AtomicU64,
+    /// The end of the time in which nothing refills after a rate limit that this process met, in nanoseconds,
+    /// or 0.
+    emptied_until: atomic::AtomicU64,
 }
 
 /// The units that calls lack, if that is a strain.
@@ -179,6 +182,7 @@ impl Cell {
             lacked: atomic::AtomicU64::new(0),
             refused: atomic::AtomicU64::new(0),
             held_until: atomic::AtomicU64::new(0),
+            emptied_until: atomic::AtomicU64::new(0),
         }
     }
 
@@ -199,6 +203,7 @@ impl Cell {
         self.leased_until.store(0, Ordering::Relaxed);
         self.may_have_tokens.store(false, Ordering::Relaxed);
         self.short_until.store(0, Ordering::Relaxed);
+        self.emptied_until.store(0, Ordering::Relaxed);
         self.has_units();
         self.has_left.store(true, Ordering::Relaxed);
         self.word.store(0, Ordering::Release);
@@ -240,6 +245,19 @@ impl Cell {
     /// Notes that all calls are held until `end`. Nobody asks the store for units before.
     pub(crate) fn holds(&self, end: u64) {
         self.held_until.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Notes that a rate limit of the upstream has emptied the quota, and that nothing refills until `end`.
+    pub(crate) fn empties(&self, end: u64) {
+        self.emptied_until.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Returns whether calls lack units because such a limit has emptied the quota: they have lacked them since
+    /// that time, or since soon after.
+    pub(crate) fn is_emptied(&self) -> bool {
+        let end = self.emptied_until.load(Ordering::Relaxed);
+        let since = self.lacks_since.load(Ordering::Relaxed);
+        end > 0 && since != NEVER && since <= end.saturating_add(SHORT)
     }
 
     /// Notes that a call lacks units at `now`. `is_first` tells that no other call waits for them. `times` and

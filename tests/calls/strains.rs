@@ -509,3 +509,36 @@ fn a_strain_that_goes_on_has_one_line_a_minute() {
     }
     assert_eq!(lines().len(), 1);
 }
+
+/// The rate limit of the upstream has emptied the quota of a fleet too. The process that met it knows.
+#[test]
+fn a_member_that_was_refused_says_why_its_quota_is_empty() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let feed = Upstream::new("feed").with_quota(quota).with_cooldown(cooldown).with_timer(&timer);
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = feed.share().unwrap();
+    shared.report(State::Shared, 4);
+    shared.extend(requests, SECOND * 90);
+    timer.advance(SECOND * 3);
+    shared.adjust(requests, 1);
+    feed.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND * 2));
+    timer.advance(SECOND * 3);
+    lines();
+    let lacks = || {
+        shared.adjust(requests, 0);
+        feed.try_admit().unwrap_err();
+        lines().into_iter().filter(|line| line.contains("queued")).collect::<Vec<_>>()
+    };
+    let emptied = "WARN feed: quota emptied by a rate limit of the upstream: 4 processes share the \
+                   limit of requests (10 per 1s";
+    let told = lacks();
+    assert!(told.len() == 1 && told[0].starts_with(emptied), "{told:#?}");
+    timer.advance(SECOND * 60);
+    shared.adjust(requests, 1);
+    feed.try_admit().unwrap().succeeded();
+    let told = lacks();
+    assert!(told.len() == 1 && told[0].starts_with("WARN feed: quota used up: 4 "), "{told:#?}");
+}
