@@ -136,16 +136,18 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
 
 /// Returns the number of minutes between two reports of a strain that goes on. The processes of a fleet share a
 /// part, so they report in turn, and each of them every ten minutes at least.
-#[cfg_attr(
-    not(feature = "fleet"),
-    expect(clippy::missing_const_for_fn, reason = "no other process")
-)]
+#[cfg(feature = "fleet")]
 fn minutes(parts: &Parts, by: HeldBy) -> u64 {
-    #[cfg(feature = "fleet")]
-    if let HeldBy::Budget | HeldBy::Quota | HeldBy::Cooldown = by {
-        return parts.fleet.status(|| 0).map_or(1, |status| status.members.clamp(1, 10).into());
+    match by {
+        HeldBy::Budget | HeldBy::Quota | HeldBy::Cooldown => {
+            parts.fleet.status(|| 0).map_or(1, |status| status.members.clamp(1, 10).into())
+        }
+        HeldBy::Bulkhead | HeldBy::Throttle | HeldBy::Breaker => 1,
     }
-    let _ = (parts, by);
+}
+
+#[cfg(not(feature = "fleet"))]
+const fn minutes(_: &Parts, _: HeldBy) -> u64 {
     1
 }
 
