@@ -132,8 +132,25 @@ pub(crate) struct Cell {
     short_until: atomic::AtomicU64,
     /// The time since which calls lack units, in nanoseconds, or [`NEVER`].
     lacks_since: atomic::AtomicU64,
+    /// The attempts that were told to wait since then, and those that were refused.
+    lacked: atomic::AtomicU64,
+    refused: atomic::AtomicU64,
     /// The end of the latest hold of any member in nanoseconds, or 0.
     held_until: atomic::AtomicU64,
+    /// The end of the time in which nothing refills after a rate limit that this process met, in nanoseconds,
+    /// or 0.
+    emptied_until: atomic::AtomicU64,
+}
+
+/// The units that calls lack, if that is a strain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lack {
+    /// The time since which calls lack units.
+    pub(crate) since: u64,
+    /// The waits and refusals since then.
+    pub(crate) times: u64,
+    /// The refusals among them.
+    pub(crate) refused: u64,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -162,7 +179,10 @@ impl Cell {
             may_have_tokens: AtomicBool::new(false),
             short_until: atomic::AtomicU64::new(0),
             lacks_since: atomic::AtomicU64::new(NEVER),
+            lacked: atomic::AtomicU64::new(0),
+            refused: atomic::AtomicU64::new(0),
             held_until: atomic::AtomicU64::new(0),
+            emptied_until: atomic::AtomicU64::new(0),
         }
     }
 
@@ -183,6 +203,7 @@ impl Cell {
         self.leased_until.store(0, Ordering::Relaxed);
         self.may_have_tokens.store(false, Ordering::Relaxed);
         self.short_until.store(0, Ordering::Relaxed);
+        self.emptied_until.store(0, Ordering::Relaxed);
         self.has_units();
         self.has_left.store(true, Ordering::Relaxed);
         self.word.store(0, Ordering::Release);
@@ -226,18 +247,45 @@ impl Cell {
         self.held_until.fetch_max(end, Ordering::Relaxed);
     }
 
-    /// Notes that a call lacks units at `now`. `is_first` tells that no other call waits for them. Returns
-    /// the time since which calls lack units if that is a strain: the store has none, or they wait for longer
-    /// than an exchange takes. A store that has not answered meanwhile, or does not know all members yet, says
-    /// nothing of the limit.
-    pub(crate) fn lacks_units(&self, is_first: bool, now: u64) -> Option<u64> {
+    /// Notes that a rate limit of the upstream has emptied the quota, and that nothing refills until `end`.
+    pub(crate) fn empties(&self, end: u64) {
+        self.emptied_until.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Returns whether calls lack units because such a limit has emptied the quota: they have lacked them since
+    /// that time, or since soon after.
+    pub(crate) fn is_emptied(&self) -> bool {
+        let end = self.emptied_until.load(Ordering::Relaxed);
+        let since = self.lacks_since.load(Ordering::Relaxed);
+        end > 0 && since != NEVER && since <= end.saturating_add(SHORT)
+    }
+
+    /// Notes that a call lacks units at `now`. `is_first` tells that no other call waits for them. `times` and
+    /// `refused` are 1 for a wait or a refusal that counts, and for a refusal. Returns what calls lack if that is
+    /// a strain: the store has none, or they wait for longer than an exchange takes. A store that has not
+    /// answered meanwhile, or does not know all members yet, says nothing of the limit.
+    pub(crate) fn lacks_units(
+        &self,
+        is_first: bool,
+        times: u64,
+        refused: u64,
+        now: u64,
+    ) -> Option<Lack> {
         let before = self.lacks_since.load(Ordering::Relaxed);
-        let since = if is_first || before == NEVER { now } else { before };
+        let begins = is_first || before == NEVER;
+        if begins {
+            self.lacked.store(0, Ordering::Relaxed);
+            self.refused.store(0, Ordering::Relaxed);
+        }
+        let times = self.lacked.fetch_add(times, Ordering::Relaxed).saturating_add(times);
+        let refused = self.refused.fetch_add(refused, Ordering::Relaxed).saturating_add(refused);
+        let since = if begins { now } else { before };
         let since = since.max(self.held_until.load(Ordering::Relaxed));
         self.lacks_since.store(since, Ordering::Relaxed);
         let lasts = now.checked_sub(since)?;
         let is_long = lasts >= LONG && self.has_answered(since);
-        (is_long || now < self.short_until.load(Ordering::Relaxed)).then_some(since)
+        let is_strain = is_long || now < self.short_until.load(Ordering::Relaxed);
+        is_strain.then_some(Lack { since, times, refused })
     }
 
     /// Returns whether the store answers and has done so since this time. True for a store that tells no

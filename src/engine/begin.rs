@@ -20,8 +20,9 @@ pub(crate) enum Begin {
     /// A cooldown holds the attempt for this time. The call then asks again.
     Hold(Duration),
     /// The attempt waits in a queue. The call asks again when the queue wakes it. At `until` it asks
-    /// again too, or else it ends.
-    Queued { until: u64, asks_again: bool },
+    /// again too, or else it ends. `held` is the part and the wait, if known, of an attempt that has just
+    /// joined.
+    Queued { until: u64, asks_again: bool, held: Option<(HeldBy, Option<Duration>)> },
     /// The call must end, with this `retry_after`.
     End(StopReason, Option<Duration>),
 }
@@ -54,7 +55,24 @@ where
         elapsed: Option<u64>,
     ) -> Begin {
         let is_cancelled = self.token.is_cancelled();
-        self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits())
+        let begin = self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits());
+        match begin {
+            Begin::Go(_) | Begin::End(..) => {}
+            Begin::Hold(delay) if waker.is_some() => {
+                self.emit_held(HeldBy::Cooldown, Some(delay));
+            }
+            Begin::Queued { held: Some((by, delay)), .. } => self.emit_held(by, delay),
+            Begin::Hold(_) | Begin::Queued { .. } => {}
+        }
+        begin
+    }
+
+    /// Reports that the next attempt waits. The event knows the place of its request.
+    #[cold]
+    #[inline(never)]
+    fn emit_held(&self, by: HeldBy, delay: Option<Duration>) {
+        let attempt = self.attempts().saturating_add(1);
+        self.emit(EventKind::Held { attempt, by, delay });
     }
 
     /// Begins the first attempt if nothing can forbid it, no attempt of another call is around it and
@@ -179,6 +197,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         // `finish_failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
         // pays here.
         if self.guard.progress.attempts > 0 && !self.guard.pay() {
+            self.guard.note_unpaid(None);
             return Begin::End(StopReason::Budget, None);
         }
         self.admit(slot, waker, elapsed, limits)
@@ -202,10 +221,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 if is_new {
                     self.guard.contend();
                     self.limited(Refuser::Bulkhead, Limited::Waits, None);
-                    self.emit_held(HeldBy::Bulkhead, None, limits.allowed);
                 }
                 let until = until.min(self.ends_at(limits.total));
-                return Begin::Queued { until, asks_again: false };
+                let held = is_new.then_some((HeldBy::Bulkhead, None));
+                return Begin::Queued { until, asks_again: false, held };
             }
             Admit::InLine { asks_at, earliest, is_new } => {
                 return self.wait_in_line(slot, asks_at, earliest, is_new, limits);
@@ -270,7 +289,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             return Begin::End(StopReason::Deadline, Some(delay));
         }
         if may_wait {
-            self.emit_held(HeldBy::Cooldown, Some(delay), limits.allowed);
             self.until.set(Until::Delay(now.saturating_add(nanos(delay))));
             // A timer's sleep may end at once. The call then yields before it asks again.
             self.guard.progress.set_must_yield(true);
@@ -332,17 +350,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if !is_new {
             self.guard.note_waits();
         }
-        if is_new {
-            let is_known = asks_at != NO_LIMIT;
-            let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));
-            self.emit_held(HeldBy::Quota, delay, limits.allowed);
-        }
-        Begin::Queued { until: asks_at.min(ends_at), asks_again: true }
-    }
-
-    #[cold]
-    fn emit_held(&self, by: HeldBy, delay: Option<Duration>, allowed: u32) {
-        let attempt = self.guard.progress.attempts.saturating_add(1);
-        self.emit(EventKind::Held { attempt, by, delay }, allowed);
+        let is_known = asks_at != NO_LIMIT;
+        let delay = is_known.then(|| Duration::from_nanos(asks_at.saturating_sub(now)));
+        let held = is_new.then_some((HeldBy::Quota, delay));
+        Begin::Queued { until: asks_at.min(ends_at), asks_again: true, held }
     }
 }

@@ -40,7 +40,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_told: nesting::is_told(),
         };
         let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
-        target.observe(&Event { upstream, call: Some(call), kind, gauges, place });
+        target.observe(&Event { upstream, call: Some(call), kind, gauges, place, kinds: None });
     }
 
     /// Returns whether the call is a stream.

@@ -173,6 +173,17 @@ where
         });
     }
 
+    /// Notes that the budget does not pay for a retry of the attempt that has just failed.
+    #[cold]
+    #[inline(never)]
+    fn note_unpaid(&self, verdict: Option<Verdict>, cut: Option<Cut>) {
+        let (last, classifier) = (self.last.as_ref(), self.policy.rules().classifier());
+        let in_flight = self.in_flight();
+        self.engine.guard.note_unpaid(Some(&|tell| {
+            tell_failure::<E, X>(last, classifier, cut, verdict, in_flight, tell);
+        }));
+    }
+
     /// Finishes an attempt without success. `Ok` allows another attempt, which is already paid for.
     ///
     /// The `Ok` value is the time since the start, or 0 if the clock does not run.
@@ -226,6 +237,9 @@ where
         }
         if !X::ALONE {
             if let Err((reason, wait)) = self.engine.pay(verdict, delay) {
+                if reason == StopReason::Budget {
+                    self.note_unpaid(verdict, cut);
+                }
                 let wait = if reason == StopReason::Open { wait } else { hint };
                 return Err(self.close_failed(reason, classified(), wait));
             }

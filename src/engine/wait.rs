@@ -84,7 +84,7 @@ where
             match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
                 Begin::Hold(_) => {}
-                Begin::Queued { until, asks_again } => {
+                Begin::Queued { until, asks_again, .. } => {
                     let woken = ready!(self.poll_until(until, pending.as_mut(), cx));
                     let reason = match woken {
                         WokenBy::Token => StopReason::Cancelled,
@@ -163,8 +163,10 @@ where
                     Begin::Queued { until, .. } if until >= self.ends_at() => {
                         (until, Some(StopReason::Deadline))
                     }
-                    Begin::Queued { until, asks_again: true } => (until, None),
-                    Begin::Queued { until, asks_again: false } => (until, Some(StopReason::Full)),
+                    Begin::Queued { until, asks_again: true, .. } => (until, None),
+                    Begin::Queued { until, asks_again: false, .. } => {
+                        (until, Some(StopReason::Full))
+                    }
                     Begin::End(reason, retry_after) => {
                         return Err(self.close(reason, retry_after));
                     }

@@ -258,7 +258,11 @@ where
         let waited = this.pace.take(now);
         this.call.set_delay(waited);
         this.call.engine.guard.progress.set_refuser(None);
-        if slot < SLOTS && this.call.engine.guard.pay() {
+        let is_paid = slot < SLOTS && this.call.engine.guard.pay();
+        if slot < SLOTS && !is_paid {
+            this.call.engine.guard.note_unpaid(None);
+        }
+        if is_paid {
             if let Begin::Go(elapsed) = this.call.begin(slot, None) {
                 this.pace.began(now);
                 this.call.engine.guard.note_began(slot, now);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::failure::AttemptFailure;
 use super::gauges::Gauges;
 use super::held_by::HeldBy;
+use super::kinds::Kinds;
 use super::no_room::NoRoom;
 use super::placed::Placed;
 use super::too_long::TooLong;
@@ -31,6 +32,8 @@ pub struct Event<'a> {
     /// Knows the place of the requests. `None` if nobody does, and for an event of the upstream itself. The
     /// failure in an event knows it too.
     pub(crate) place: Option<&'a dyn Placed>,
+    /// The types of the errors in a surge. `None` for another event.
+    pub(crate) kinds: Option<&'a Kinds>,
 }
 
 /// The call that an [`Event`] is about.
@@ -245,6 +248,30 @@ pub enum EventKind<'a> {
         hold: Option<Duration>,
         /// The length of the queue if calls have waited already, and now the queue is full.
         full: Option<u32>,
+        /// The failure whose retry a budget did not pay for.
+        ///
+        /// `None` for another part, for a hedge, after an attempt that was dropped and after one made by hand.
+        failure: Option<AttemptFailure<'a>>,
+    },
+    /// A part of the upstream goes on to make calls wait or to refuse them. The event comes with a wait or a
+    /// refusal, a minute after the one before at least.
+    ///
+    /// For a budget, a quota and a cooldown, each process of a fleet has it after as many minutes as there are
+    /// processes, ten at most.
+    #[non_exhaustive]
+    StillLimiting {
+        /// The part.
+        by: HeldBy,
+        /// The time from the start of the first wait or refusal until now.
+        lasted: Duration,
+        /// The number of waits and refusals since then, at most 1,048,575.
+        times: u64,
+        /// The number of refusals among them, as in [`Relieved`](Self::Relieved).
+        refused: u64,
+        /// The number of holds of a cooldown, as in [`Relieved`](Self::Relieved).
+        holds: u64,
+        /// The latest failure, as in [`Limiting`](Self::Limiting).
+        failure: Option<AttemptFailure<'a>>,
     },
     /// A part of the upstream made no call wait for ten seconds and refused none, or the process leaves a
     /// fleet.
@@ -271,11 +298,12 @@ pub enum EventKind<'a> {
     /// Many attempts fail and announce a retry by [`Waiting`](Self::Waiting): ten within ten seconds. The event
     /// comes once, and again with a failure after each minute.
     ///
-    /// Only failures of calls on this upstream count. A retry that was announced may never be sent. Meanwhile the
-    /// [`Log`](super::Log) writes each `Waiting` at DEBUG.
+    /// Only failures of calls on this upstream count, and none while its breaker is open. A retry that was
+    /// announced may never be sent. Meanwhile the [`Log`](super::Log) writes each `Waiting` at DEBUG.
     ///
-    /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has no `SurgeOver`: it
-    /// ends silently after ten seconds without one.
+    /// The words of the event have the types of the errors with their numbers if there are several.
+    ///
+    /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has events of its own.
     #[non_exhaustive]
     Surge {
         /// The number of these attempts since the start of the surge.
@@ -296,6 +324,8 @@ pub enum EventKind<'a> {
         lasted: Duration,
         /// The time from the last one until this event.
         ago: Duration,
+        /// True for retries after errors of a healthy upstream.
+        is_healthy: bool,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]
@@ -341,8 +371,8 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `relieved`, `surge`, `surge_over`, `lowered`,
-    /// `learned`, `breaker`, `fleet`.
+    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `still_limiting`, `relieved`, `surge`,
+    /// `surge_over`, `lowered`, `learned`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -357,6 +387,7 @@ impl EventKind<'_> {
             Self::Succeeded { .. } => "succeeded",
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",
+            Self::StillLimiting { .. } => "still_limiting",
             Self::Relieved { .. } => "relieved",
             Self::Surge { .. } => "surge",
             Self::SurgeOver { .. } => "surge_over",

@@ -129,6 +129,17 @@ impl Gauges {
         }
     }
 
+    /// Returns whether the quota only watches.
+    pub(super) fn is_shadowed(&self) -> bool {
+        self.quota.is_some_and(|levels| levels.shadow.is_some())
+    }
+
+    /// Returns whether the breaker is open. A probe that fails leaves it half-open if others may follow.
+    #[cfg(feature = "tracing")]
+    pub(super) fn is_open(&self) -> bool {
+        self.breaker == Some(State::Open)
+    }
+
     #[cfg(any(feature = "tracing", feature = "metrics"))]
     /// Returns whether the cooldown holds all calls, and does not release them yet.
     pub(super) fn holds(&self) -> bool {

@@ -19,7 +19,14 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
             is_new_pair(outer, inner).then_some(Level::WARN)?
         }
         // The store of the fleet has a line that names the process.
-        EventKind::Limiting { by: HeldBy::Cooldown, .. } if event.gauges.is_joined() => {
+        EventKind::Limiting { by: HeldBy::Cooldown, .. }
+        | EventKind::StillLimiting { by: HeldBy::Cooldown, .. }
+            if event.gauges.is_joined() =>
+        {
+            Level::DEBUG
+        }
+        // No call waits. The line of the end has the numbers.
+        EventKind::StillLimiting { by: HeldBy::Quota, .. } if event.gauges.is_shadowed() => {
             Level::DEBUG
         }
         EventKind::Waiting { failure, .. } if failure.is_elsewhere() => Level::DEBUG,
@@ -27,8 +34,10 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Waiting { .. } if event.call.is_some_and(|it| it.kind == CallKind::Fallback) => {
             Level::WARN
         }
+        // The line of the breaker has told, and hardly any of these retries is sent.
+        EventKind::Waiting { .. } if event.gauges.is_open() => Level::DEBUG,
         // A busy row has hundreds of collisions in a second, and nearly all of their calls succeed. Many of
-        // them, and a surge, have lines of their own, at the start and once a minute.
+        // them, and a surge, have lines of their own, at the start, once a minute and at the end.
         EventKind::Waiting { failure, .. } if failure.is_of_healthy() || event.gauges.is_surge => {
             Level::DEBUG
         }
@@ -36,6 +45,7 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Waiting { .. }
         | EventKind::Surge { .. }
         | EventKind::Limiting { .. }
+        | EventKind::StillLimiting { .. }
         | EventKind::Breaker {
             transition: Transition::Opened { .. } | Transition::Isolated, ..
         } => Level::WARN,

@@ -8,9 +8,9 @@ use super::{Event, Observe};
 ///
 /// | level | event |
 /// |---|---|
-/// | WARN | a retry, unless the upstream is healthy; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled or a part of an upstream refused its last alternative; giving up a request that may have been executed and must not be sent again, or one that cannot be made again or of which the upstream asks for no retry; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, once at its start; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites; a surge of failures, ten attempts that announce a retry within ten seconds on one upstream, at its start and once a minute |
-/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; the end of a surge, at the first report after ten seconds without such a failure; ten retries on a healthy upstream within ten seconds, at their start and once a minute |
-/// | DEBUG | a retry after a collision or another error of a healthy upstream, and a retry in a surge; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
+/// | WARN | a retry, unless the upstream is healthy or its breaker is open; giving up after a retry or at the deadline, unless a part of the upstream, or of that of a call within, refused it; the end of a fallback without an answer, unless it was cancelled or a part of an upstream refused its last alternative; giving up a request that may have been executed and must not be sent again, or one that cannot be made again or of which the upstream asks for no retry; a budget that is spent, a bulkhead that is full, a quota that is used up or a cooldown that holds calls, a throttle that refuses, at its start and once a minute, a budget with the failure whose retry was not made; a limit of the provider below that of the quota; a breaker that opens, with the failure that opened it, or is isolated; nested calls, once for each pair of call sites; a surge of failures, ten attempts that announce a retry within ten seconds on one upstream, at its start and once a minute |
+/// | INFO | the end of such a budget, bulkhead, quota, cooldown or throttle, at the first report after ten seconds without a further wait or refusal; a limit of the provider far above that of the quota, or accepted again; a breaker that closes; the end of a surge, at the first report after ten seconds without such a failure; ten retries on a healthy upstream within ten seconds, at their start and once a minute, and their end |
+/// | DEBUG | a retry after a collision or another error of a healthy upstream, and a retry in a surge or beside an open breaker; a call that recovered; any other final error of a first attempt or error of a call without retries, because the caller gets it; each refusal and each wait between these lines, but not the short waits of a cooldown's release; a refusal that lowers the learned limit of a bulkhead; the end of a call within an alternative of a fallback that writes lines too, because the line of the fallback has the same words, unless the request may have been executed and must not be sent again; cancellation; hedges; each state of a fleet, because the crate of its store tells operators of an outage with the reason; a limit of the provider that a fleet uses, because one of its members tells operators; a hold that another process of a fleet was asked for |
 ///
 /// Fields, if known, with times rounded to milliseconds:
 ///
@@ -26,7 +26,7 @@ use super::{Event, Observe};
 /// | `elapsed_ms` | the time since the start of the call, the length of a strain on a part or of a surge of failures, or the time from the opening of a breaker to its closing. A time below 1 ms is left out, because a call whose [clock does not run](crate::Attempt::elapsed) has the time zero |
 /// | `error.type` | the type of the error, also of the one that opened a breaker, in one word: see [`AttemptFailure::error_type`](super::AttemptFailure::error_type) |
 /// | `health` | the [health](crate::Health) of the upstream, `unknown` if the deadline cut an attempt after too short a time to count. A fallback has none, because it asks several |
-/// | `place` | the [place](crate::Classify::place) that the requests go to, as the classifier knows it: of a failed attempt, of the end of a call, of a surge and of an opened breaker. A fallback has none. The line of a wait for a part has none either, but its `call` is that of the other lines |
+/// | `place` | the [place](crate::Classify::place) that the requests go to, as the classifier knows it: of a failed attempt, of a wait for a part, of the end of a call, of a surge and of an opened breaker. A fallback has none |
 /// | `reason` | the reason for giving up or for opening, or the evidence for another limit. A fallback that tries no other alternative has the reason of the call within the last one, as its [flattened](crate::GaveUp::flatten) error does |
 /// | `by` | the part that makes calls wait or refuses them |
 /// | `times` | the number of attempts that waited or were refused, or that announced a retry in a surge. An attempt counts once for a cooldown, also if it comes during the release |
@@ -174,6 +174,13 @@ mod write {
     }
 
     impl<'a> Fields<'a> {
+        /// Adds those of a failure.
+        fn with(self, failure: Option<AttemptFailure<'a>>) -> Self {
+            let (error_type, health) =
+                failure.map(|it| (it.error_type, it.health().as_str())).unzip();
+            Self { error_type: error_type.flatten(), health, ..self }
+        }
+
         fn of(event: &Event<'a>) -> Self {
             let fields = Self::default();
             let is_fallback = event.call.is_some_and(|it| it.kind == CallKind::Fallback);
@@ -228,9 +235,17 @@ mod write {
                         .map(HeldBy::as_str),
                     ..fields
                 },
-                EventKind::Limiting { by, hold, .. } => {
-                    Self { by: Some(by.as_str()), delay: hold.and_then(known), ..fields }
-                }
+                EventKind::Limiting { by, hold, failure, .. } => Self {
+                    by: Some(by.as_str()),
+                    delay: hold.and_then(known),
+                    ..fields.with(failure)
+                },
+                EventKind::StillLimiting { by, lasted, times, failure, .. } => Self {
+                    by: Some(by.as_str()),
+                    elapsed: known(lasted),
+                    times: Some(times),
+                    ..fields.with(failure)
+                },
                 EventKind::Relieved { by, lasted, times, .. } => Self {
                     by: Some(by.as_str()),
                     elapsed: known(lasted),

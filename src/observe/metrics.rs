@@ -209,7 +209,10 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             counter!("resile_bulkhead_cuts_total", "upstream" => name.clone()).increment(1);
         }
         EventKind::Learned(finding) => found(name, &finding),
-        EventKind::Lost { .. } | EventKind::Surge { .. } | EventKind::SurgeOver { .. } => {}
+        EventKind::Lost { .. }
+        | EventKind::StillLimiting { .. }
+        | EventKind::Surge { .. }
+        | EventKind::SurgeOver { .. } => {}
     }
 }
 

@@ -7,6 +7,7 @@ mod event;
 mod failure;
 mod gauges;
 mod held_by;
+mod kinds;
 #[cfg(feature = "tracing")]
 mod level;
 mod log;
@@ -33,6 +34,7 @@ pub use event::{Call, CallKind, Event, EventKind};
 pub use failure::AttemptFailure;
 pub use gauges::Gauges;
 pub use held_by::HeldBy;
+pub(crate) use kinds::Kinds;
 pub use no_room::NoRoom;
 pub(crate) use one_line::OneLine;
 pub(crate) use placed::{Placed, write_placed};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::allotted::InFlight;
 use super::event::{CallKind, Event, EventKind};
+use super::failure::AttemptFailure;
 use super::held_by::HeldBy;
 use super::one_line::OneLine;
 use super::placed::Placed;
@@ -36,7 +37,8 @@ impl fmt::Display for Event<'_> {
                 // A cooldown releases its calls one by one after the hold.
                 let least = if by == HeldBy::Cooldown { "at least " } else { "" };
                 delay.map_or(Ok(()), |delay| write!(f, "{least}{} ", Rounded(delay)))?;
-                write!(f, "for the {}", by.as_str())
+                write!(f, "for the {}", by.as_str())?;
+                self.write_request(f)
             }
             EventKind::Settled { attempt: number, before, charged } => {
                 write!(f, "{attempt} {number}{of} used {charged} tokens, ")?;
@@ -82,11 +84,17 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number}{of} succeeded")?;
-                let place = self.place();
-                place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
+                self.write_request(f)
             }
             EventKind::GaveUp { .. } => self.write_gave_up(f),
-            EventKind::Limiting { .. } => self.write_limiting(f),
+            EventKind::Limiting { failure, .. } => {
+                self.write_limiting(f)?;
+                write_behind(f, failure)
+            }
+            EventKind::StillLimiting { failure, .. } => {
+                self.write_still(f)?;
+                write_behind(f, failure)
+            }
             EventKind::Relieved { .. } => self.write_relieved(f),
             EventKind::Surge { .. } | EventKind::SurgeOver { .. } => self.write_surge(f),
             EventKind::Lowered { before, after } => {
@@ -96,10 +104,7 @@ impl fmt::Display for Event<'_> {
             EventKind::Learned(finding) => write_finding(f, &finding),
             EventKind::Breaker { transition, failure } => {
                 transition.fmt(f)?;
-                failure.map_or(Ok(()), |failure| {
-                    failure.fmt_asked(f, true, None)?;
-                    write!(f, ": {failure}")
-                })
+                write_behind(f, failure)
             }
             #[cfg(feature = "fleet")]
             EventKind::Fleet(status) => write!(f, "fleet state: {status}"),
@@ -118,6 +123,8 @@ impl Event<'_> {
             EventKind::Waiting { failure, .. }
             | EventKind::GaveUp { failure, .. }
             | EventKind::Surge { failure, .. }
+            | EventKind::Limiting { failure: Some(failure), .. }
+            | EventKind::StillLimiting { failure: Some(failure), .. }
             | EventKind::Breaker { failure: Some(failure), .. } => Some(failure),
             _ => None,
         };
@@ -125,6 +132,12 @@ impl Event<'_> {
             Some(place) => Some(Cow::Borrowed(place)),
             None => self.place.and_then(Placed::place),
         }
+    }
+
+    /// Writes the place of the request if it is known.
+    fn write_request(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place();
+        place.map_or(Ok(()), |place| write!(f, " (request: {})", OneLine(place)))
     }
 
     /// Writes that the call gave up, with its reason, its last failure and the wait before the next call.
@@ -230,6 +243,14 @@ impl Event<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Writes the failure behind an event of a part.
+fn write_behind(f: &mut fmt::Formatter<'_>, failure: Option<AttemptFailure<'_>>) -> fmt::Result {
+    failure.map_or(Ok(()), |failure| {
+        failure.fmt_asked(f, true, None)?;
+        write!(f, ": {failure}")
+    })
 }
 
 /// Prints the number of attempts that the policy allows, as in " of 3". A policy without a limit allows

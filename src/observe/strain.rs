@@ -1,17 +1,18 @@
-//! The words for the start and the end of a strain on a part of an upstream, and of a surge of failures.
+//! The words for the start, the course and the end of a strain on a part of an upstream, and of a surge.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::event::{Event, EventKind};
 use super::held_by::HeldBy;
+use super::kinds::Kinds;
 use crate::quota::Shadow;
 use crate::time::Rounded;
 
 impl Event<'_> {
     /// Writes that a part begins to limit calls, with its numbers and what it means for calls.
     pub(super) fn write_limiting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EventKind::Limiting { by, limit, hold, full } = self.kind else {
+        let EventKind::Limiting { by, limit, hold, full, .. } = self.kind else {
             return Ok(());
         };
         if let Some(queue) = full {
@@ -39,7 +40,7 @@ impl Event<'_> {
                 f.write_str("further calls wait or are refused")
             }
             HeldBy::Quota => {
-                if gauges.quota.is_some_and(|levels| levels.shadow.is_some()) {
+                if gauges.is_shadowed() {
                     return f.write_str("quota in shadow mode used up: further calls would wait");
                 }
                 f.write_str(if gauges.is_quota_emptied {
@@ -87,6 +88,26 @@ impl Event<'_> {
         }
     }
 
+    /// Writes that a part goes on to limit calls, with the numbers until now.
+    pub(super) fn write_still(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventKind::StillLimiting { by, lasted, times, refused, holds, .. } = self.kind else {
+            return Ok(());
+        };
+        if let Some(shadow) = self.shadow_of(by) {
+            return write!(f, "quota in shadow mode still used up: {shadow}");
+        }
+        f.write_str(match by {
+            HeldBy::Budget => "retry budget still spent: ",
+            HeldBy::Bulkhead => "bulkhead still full: ",
+            HeldBy::Quota => "quota still used up: ",
+            HeldBy::Cooldown => "cooldown still holds calls: ",
+            HeldBy::Throttle => "throttle still refuses attempts: ",
+            HeldBy::Breaker => "the circuit breaker is still open: ",
+        })?;
+        write_counts(f, by, times, refused, holds)?;
+        write!(f, " within {}", Rounded(lasted))
+    }
+
     /// Writes that a part has room again, with the numbers of holds, of waits and of refusals, the time from the first of
     /// them to the end of the last and the time since then.
     ///
@@ -112,25 +133,7 @@ impl Event<'_> {
             HeldBy::Throttle => "throttle admits all again: ",
             HeldBy::Breaker => "breaker admits again: ",
         })?;
-        let plural = |count| if count == 1 { "" } else { "s" };
-        match by {
-            HeldBy::Budget if times == 1 => write!(f, "1 retry not made")?,
-            HeldBy::Budget => write!(f, "{times} retries not made")?,
-            HeldBy::Throttle | HeldBy::Breaker => write!(f, "{times} refusal{}", plural(times))?,
-            HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Cooldown => {
-                if holds > 1 {
-                    write!(f, "{holds} holds, ")?;
-                }
-                let waits = times.saturating_sub(refused);
-                if waits > 0 || refused == 0 {
-                    write!(f, "{waits} wait{}", plural(waits))?;
-                }
-                if refused > 0 {
-                    let end = if by == HeldBy::Cooldown { "ended at once" } else { "refused" };
-                    write!(f, "{}{refused} {end}", if waits > 0 { ", " } else { "" })?;
-                }
-            }
-        }
+        write_counts(f, by, times, refused, holds)?;
         // The line comes at least ten seconds later, unless the process leaves its fleet. Without both times
         // the reader would look for the strain in the seconds before the line.
         let is_short = |time| time < Duration::from_millis(1);
@@ -148,26 +151,27 @@ impl Event<'_> {
     /// Writes that many attempts fail or collide, or that none has failed for a while.
     pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let announced = "attempts announced a retry within";
+        let of = |is_healthy| {
+            if is_healthy { "retries on a healthy upstream" } else { "failures" }
+        };
+        const NONE: &Kinds = &Kinds::new();
+        let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
             EventKind::Surge { failures, lasted, begins, failure } => {
                 let lasted = Rounded(lasted);
-                let (of, then) = if failure.is_of_healthy() {
-                    ("retries on a healthy upstream", ", their lines are at DEBUG")
-                } else {
-                    ("failures", ", the lines of further ones are at DEBUG")
+                let is_healthy = failure.is_of_healthy();
+                let then = match is_healthy {
+                    true => ", their lines are at DEBUG",
+                    false => ", the lines of further ones are at DEBUG",
                 };
                 let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
-                write!(
-                    f,
-                    "surge of {of}{goes_on}: {failures} {announced} {lasted}{then}: {failure}"
-                )
+                write!(f, "surge of {}{goes_on}: {failures} ", of(is_healthy))?;
+                write!(f, "{announced} {lasted}{kinds}{then}: {failure}")
             }
-            EventKind::SurgeOver { failures, lasted, ago } => {
+            EventKind::SurgeOver { failures, lasted, ago, is_healthy } => {
                 let (lasted, ago) = (Rounded(lasted), Rounded(ago));
-                write!(
-                    f,
-                    "surge of failures over: {failures} {announced} {lasted}, until {ago} ago"
-                )
+                write!(f, "surge of {} over: {failures} ", of(is_healthy))?;
+                write!(f, "{announced} {lasted}{kinds}, until {ago} ago")
             }
             _ => Ok(()),
         }
@@ -177,4 +181,34 @@ impl Event<'_> {
     fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
         self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
     }
+}
+
+/// Writes the numbers of holds, of waits and of refusals.
+fn write_counts(
+    f: &mut fmt::Formatter<'_>,
+    by: HeldBy,
+    times: u64,
+    refused: u64,
+    holds: u64,
+) -> fmt::Result {
+    let plural = |count| if count == 1 { "" } else { "s" };
+    match by {
+        HeldBy::Budget if times == 1 => write!(f, "1 retry not made")?,
+        HeldBy::Budget => write!(f, "{times} retries not made")?,
+        HeldBy::Throttle | HeldBy::Breaker => write!(f, "{times} refusal{}", plural(times))?,
+        HeldBy::Bulkhead | HeldBy::Quota | HeldBy::Cooldown => {
+            if holds > 1 {
+                write!(f, "{holds} holds, ")?;
+            }
+            let waits = times.saturating_sub(refused);
+            if waits > 0 || refused == 0 {
+                write!(f, "{waits} wait{}", plural(waits))?;
+            }
+            if refused > 0 {
+                let end = if by == HeldBy::Cooldown { "ended at once" } else { "refused" };
+                write!(f, "{}{refused} {end}", if waits > 0 { ", " } else { "" })?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -127,6 +127,7 @@ impl<X: Endpoint<Timer: Timer>> Owner for Owned<'_, X> {
                 kind,
                 gauges,
                 place: None,
+                kinds: None,
             });
         };
         let opened = is_own && matches!(transition, Transition::Opened { .. });

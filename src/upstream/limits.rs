@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use super::strain::{Ended, Limited};
 use super::surge::{Over, Told};
-use super::{Endpoint, Parts};
+use super::{Endpoint, Parts, TellFailure};
+use crate::breaker::State;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
-use crate::observe::{AttemptFailure, Event, EventKind, HeldBy};
+#[cfg(feature = "fleet")]
+use crate::fleet::Lack;
+use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
@@ -60,6 +63,19 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     hold: Option<Duration>,
     limited: Limited,
 ) {
+    note_with(target, by, hold, limited, None);
+}
+
+/// Does the same with the failure of the attempt whose retry is refused, which a line then has.
+#[cold]
+#[inline(never)]
+pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    by: HeldBy,
+    hold: Option<Duration>,
+    limited: Limited,
+    failure: Option<TellFailure<'_>>,
+) {
     let counts = limited != Limited::Again;
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
@@ -81,8 +97,10 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     let (began, times) = if parts.strains.has(by) {
         (began, times)
     } else {
-        let Some(strain) = strain(parts, by, counts, now) else { return };
-        strain
+        let Some(Lack { since, times, refused }) = strain(parts, by, limited, now) else { return };
+        let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
+        parts.strains.refused_before(by, refused.saturating_sub(is_refusal.into()));
+        (since, times)
     };
     // A wait for a quota counts when it ends.
     let end = hold.filter(|_| by == HeldBy::Cooldown).unwrap_or_default();
@@ -92,24 +110,64 @@ pub(super) fn note<X: Endpoint<Timer: Timer>>(
     let limited =
         if limited == Limited::Full && full.is_none() { Limited::Refused } else { limited };
     let fills = parts.strains.refuse(by, limited);
-    if begins || fills {
-        let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
-        emit(target, parts, now, EventKind::Limiting { by, limit, hold, full });
+    let goes_on = if begins || fills {
+        None
+    } else {
+        let Some(strain) = parts.strains.goes_on(by, now / MS, minutes(parts, by)) else { return };
+        Some(strain)
+    };
+    let tell = |failure: Option<AttemptFailure<'_>>| {
+        let kind = match goes_on {
+            Some(Ended { lasted, times, refused, holds, .. }) => {
+                EventKind::StillLimiting { by, lasted, times, refused, holds, failure }
+            }
+            None => {
+                let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
+                EventKind::Limiting { by, limit, hold, full, failure }
+            }
+        };
+        emit(target, parts, now, kind);
+    };
+    match failure {
+        Some(failure) => failure(&mut |failure| tell(Some(failure))),
+        None => tell(None),
     }
+}
+
+/// Returns the number of minutes between two reports of a strain that goes on. The processes of a fleet share a
+/// part, so they report in turn, and each of them every ten minutes at least.
+#[cfg(feature = "fleet")]
+fn minutes(parts: &Parts, by: HeldBy) -> u64 {
+    match by {
+        HeldBy::Budget | HeldBy::Quota | HeldBy::Cooldown => {
+            parts.fleet.status(|| 0).map_or(1, |status| status.members.clamp(1, 10).into())
+        }
+        HeldBy::Bulkhead | HeldBy::Throttle | HeldBy::Breaker => 1,
+    }
+}
+
+#[cfg(not(feature = "fleet"))]
+const fn minutes(_: &Parts, _: HeldBy) -> u64 {
+    1
 }
 
 /// Returns the start of a strain, and the waits and refusals that it begins with. `None` if a call waits only
 /// because the lease of this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
-fn strain(parts: &Parts, by: HeldBy, counts: bool, now: u64) -> Option<(u64, u64)> {
+fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Lack> {
+    let counts = limited != Limited::Again;
+    let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
     match (by, &parts.quota) {
         (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
             let waiting = quota.waiting();
-            let since = parts.fleet.lacks_units(counts && waiting <= 1, now)?;
-            Some((since, u64::from(waiting).max(1))) // each call that waits belongs to the strain
+            let (times, refused) = (u64::from(counts), u64::from(is_refusal));
+            let lack = parts.fleet.lacks_units(counts && waiting <= 1, times, refused, now)?;
+            // Each call that waits belongs to the strain, and those that have waited meanwhile.
+            let times = lack.times.max(u64::from(waiting)).max(1);
+            Some(Lack { times, ..lack })
         }
-        _ => Some((now, u64::from(counts))),
+        _ => Some(Lack { since: now, times: counts.into(), refused: is_refusal.into() }),
     }
 }
 
@@ -148,16 +206,22 @@ pub(super) fn note_joined(parts: &Parts, now: u64, end: Option<u64>) {
 }
 
 /// Counts a failure of the upstream after which a retry is announced, or an error of a healthy one. Returns the
-/// report of a surge that is due.
+/// report of a surge that is due. A failure beside an open breaker does not count: the event of the breaker
+/// tells of it, and its retry is hardly ever sent.
 #[cold]
 #[inline(never)]
 pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
     target: &X,
-    is_healthy: bool,
+    failure: AttemptFailure<'_>,
 ) -> Option<Told> {
     let parts = target.parts().filter(|_| target.listens())?;
+    let is_open = || parts.breaker.as_ref().is_some_and(|it| it.state() == State::Open);
+    let is_healthy = failure.is_of_healthy();
+    if !is_healthy && is_open() {
+        return None;
+    }
     let now = nanos(target.timer().now()) / MS;
-    if is_healthy { parts.strains.note_healthy(now) } else { parts.strains.note_failure(now) }
+    parts.strains.note_failure(is_healthy, now, failure.error_type)
 }
 
 /// Reports a surge of failures that begins or goes on, with the latest one.
@@ -165,16 +229,17 @@ pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
 #[inline(never)]
 pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     target: &X,
-    told: Told,
+    told: &Told,
     failure: AttemptFailure<'_>,
 ) {
     let Some(parts) = target.parts() else { return };
-    let Told { failures, lasted, begins } = told;
+    let Told { failures, lasted, begins, kinds } = told;
+    let (failures, lasted, begins) = (*failures, *lasted, *begins);
     let kind = EventKind::Surge { failures, lasted, begins, failure };
-    emit(target, parts, nanos(target.timer().now()), kind);
+    emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
 
-/// Ends each strain of a part that has had room for a while, and a surge of failures.
+/// Ends each strain of a part that has had room for a while, and each surge.
 #[cold]
 #[inline(never)]
 pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
@@ -186,8 +251,12 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
             }
         }
     }
-    if let Some(Over { failures, lasted, ago }) = parts.strains.end_surge(now / MS) {
-        emit(target, parts, now, EventKind::SurgeOver { failures, lasted, ago });
+    for is_healthy in [false, true] {
+        if let Some(over) = parts.strains.end_surge(is_healthy, now / MS) {
+            let Over { failures, lasted, ago, kinds } = over;
+            let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy };
+            emit_of(target, parts, now, kind, Some(&kinds));
+        }
     }
 }
 
@@ -238,6 +307,17 @@ pub(super) fn tell_lowered<X: Endpoint>(target: &X, now: u64, before: u32, after
 const MS: u64 = 1_000_000;
 
 fn emit<X: Endpoint>(target: &X, parts: &Parts, now: u64, kind: EventKind<'_>) {
-    let gauges = parts.gauges(|| now);
-    target.observe(&Event { upstream: target.name(), call: None, kind, gauges, place: None });
+    emit_of(target, parts, now, kind, None);
+}
+
+/// Reports an event, for a surge with the types of its errors.
+fn emit_of<X: Endpoint>(
+    target: &X,
+    parts: &Parts,
+    now: u64,
+    kind: EventKind<'_>,
+    kinds: Option<&Kinds>,
+) {
+    let (upstream, gauges) = (target.name(), parts.gauges(|| now));
+    target.observe(&Event { upstream, call: None, kind, gauges, place: None, kinds });
 }

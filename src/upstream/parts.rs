@@ -109,9 +109,19 @@ impl Parts {
             is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
             is_probed: breaker.is_some_and(|(state, it)| state == State::Open && it.is_probed()),
             is_quota_full: self.full_queue(HeldBy::Quota).is_some(),
-            is_quota_emptied: self.quota.as_ref().is_some_and(|quota| quota.is_emptied(now)),
+            is_quota_emptied: self.is_quota_emptied(now),
             is_surge: self.strains.is_surge(),
         }
+    }
+
+    /// Returns whether the quota lacks units at `now` because a refusal of the upstream has emptied it. The
+    /// units of a lease say nothing of it.
+    fn is_quota_emptied(&self, now: u64) -> bool {
+        #[cfg(feature = "fleet")]
+        if self.fleet.is_shared() {
+            return self.fleet.is_emptied();
+        }
+        self.quota.as_ref().is_some_and(|quota| quota.is_emptied(now))
     }
 
     /// Returns whether the budget is spent in this process only, while the fleet may have tokens.

@@ -1,7 +1,7 @@
 use super::payment::Payment;
 use super::progress::Refuser;
 use super::strain::Limited;
-use super::{Endpoint, Guard};
+use super::{Endpoint, Guard, TellFailure, limits};
 use crate::budget::{Budget, Cause};
 use crate::observe::{CallKind, HeldBy};
 use crate::time::Timer;
@@ -25,12 +25,9 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
     /// false if the budget has too few tokens left. Without a budget every attempt is free.
     ///
     /// `engine/finish.rs` pays before the delay, `engine/begin.rs` after a dropped attempt, and a hedge as
-    /// it joins.
+    /// it joins. Each of them then notes what is [unpaid](Self::note_unpaid).
     #[inline]
-    pub(crate) fn pay(&mut self) -> bool
-    where
-        X: Endpoint<Timer: Timer>,
-    {
+    pub(crate) fn pay(&mut self) -> bool {
         let mut payment = self.progress.payment;
         if !X::ALONE && !payment.is_held() {
             if payment.is_spent() {
@@ -40,12 +37,22 @@ impl<X: Endpoint, const N: usize> Guard<X, N> {
             let Some(budget) = self.budget() else { return true };
             if !budget.take(payment.cause()) {
                 self.progress.set_refuser(Some(Refuser::Budget));
-                self.note_limit(HeldBy::Budget, None, Limited::Refused);
                 return false;
             }
             self.progress.payment = payment.held();
         }
         true
+    }
+
+    /// Notes that the budget does not pay for an attempt. `failure` is that of the attempt before, if the
+    /// attempt is a retry and the failure is known.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_unpaid(&self, failure: Option<TellFailure<'_>>)
+    where
+        X: Endpoint<Timer: Timer>,
+    {
+        limits::note_with(&self.target, HeldBy::Budget, None, Limited::Refused, failure);
     }
 
     /// Spends the held tokens because the attempt begins.

@@ -127,6 +127,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 Some(verdict) if is_refused => {
                     let resume = now.saturating_add(new_hold.map_or(0, nanos));
                     let own_limit = verdict.is_own_limit();
+                    #[cfg(feature = "fleet")]
+                    if own_limit && parts.fleet.is_shared() {
+                        parts.fleet.empties(resume);
+                    }
                     findings = Some(quota.refuse(&demand.cost, reserved, own_limit, resume, now));
                 }
                 Some(verdict) if verdict.is_not_sent() && !reserved.is_told() => {
@@ -194,10 +198,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// such failures if that is due.
     #[cold]
     pub(crate) fn note_failure(&self, failure: AttemptFailure<'_>, report: impl FnOnce()) {
-        let told = limits::note_failure(&self.target, failure.is_of_healthy());
+        let told = limits::note_failure(&self.target, failure);
         report();
         if let Some(told) = told {
-            limits::tell_surge(&self.target, told, failure);
+            limits::tell_surge(&self.target, &told, failure);
         }
     }
 

@@ -142,7 +142,7 @@ impl<'a, M: Timer> Shared<'a, M> {
         let upstream = self.upstream;
         let gauges = upstream.parts.gauges(|| upstream.now());
         let (name, kind) = (Some(upstream.name()), EventKind::Fleet(status));
-        let event = Event { upstream: name, call: None, kind, gauges, place: None };
+        let event = Event { upstream: name, call: None, kind, gauges, place: None, kinds: None };
         upstream.parts.observer.get().observe(&event);
     }
 

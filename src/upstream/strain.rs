@@ -48,7 +48,13 @@ struct Strain {
     last: AtomicU64,
     /// The refusals, and [`FULL`] after one that was told.
     refused: AtomicU64,
+    /// The time of the latest report, in milliseconds. A line that comes early or twice is no harm, so it is
+    /// not a subject of a model and always the standard library's.
+    told: atomic::AtomicU64,
 }
+
+/// The time between two reports of a strain that goes on.
+const PERIOD: u64 = 60_000; // ms
 
 const FULL: u64 = 1 << 63;
 const TIMES_BITS: u32 = 20;
@@ -56,7 +62,7 @@ const TIMES: u64 = (1 << TIMES_BITS) - 1;
 /// The largest start: the times beside it are those of 557 years.
 const LATEST: u64 = (1 << (u64::BITS - TIMES_BITS)) - 2;
 
-/// A strain that has ended.
+/// A strain that has ended, or its numbers until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     /// The time from the first wait or refusal to the end of the last one.
@@ -87,7 +93,12 @@ impl Ended {
 
 impl Strain {
     const fn new() -> Self {
-        Self { word: AtomicU64::new(0), last: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Self {
+            word: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            told: atomic::AtomicU64::new(0),
+        }
     }
 
     /// Lets the last wait or refusal end at `until` at least. Returns its end before.
@@ -100,6 +111,9 @@ impl Strain {
     fn note(&self, now: u64, times: u64) -> bool {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
+            if word == 0 {
+                self.told.store(now, Ordering::Relaxed); // before others see the strain
+            }
             let next = match word {
                 0 => (now.min(LATEST) + 1) << TIMES_BITS | times.min(TIMES),
                 _ => word & !TIMES | (word & TIMES).saturating_add(times).min(TIMES),
@@ -109,6 +123,21 @@ impl Strain {
                 Err(seen) => word = seen,
             }
         }
+    }
+
+    /// Returns the strain up to `now` if it goes on and its report is due, to one caller. `periods` is the
+    /// number of periods between two reports.
+    fn goes_on(&self, now: u64, periods: u64) -> Option<Ended> {
+        let word = self.word.load(Ordering::Acquire);
+        let began = (word >> TIMES_BITS).checked_sub(1)?;
+        let told = self.told.load(Ordering::Relaxed);
+        if now < told.saturating_add(PERIOD.saturating_mul(periods)) {
+            return None;
+        }
+        self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        let refused = self.refused.load(Ordering::Acquire) & !FULL;
+        let strain = Ended::new(began, now, now, word & TIMES);
+        Some(Ended { refused: refused.min(strain.times), ..strain })
     }
 
     /// Counts a refusal that is noted too. Returns true for the first one of the strain that is
@@ -173,7 +202,7 @@ impl Strains {
         }
     }
 
-    /// Returns whether any part is under strain, or there is a surge of failures.
+    /// Returns whether any part is under strain, or there is a surge.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
@@ -197,10 +226,26 @@ impl Strains {
         begins
     }
 
+    /// Counts refusals before a strain that belong to it.
+    #[cfg(feature = "fleet")]
+    pub(super) fn refused_before(&self, by: HeldBy, refused: u64) {
+        if let Some(strain) = self.of(by).filter(|_| refused > 0) {
+            strain.refused.fetch_add(refused.min(TIMES), Ordering::AcqRel);
+        }
+    }
+
     /// Counts what [`note`](Self::note) has counted as a refusal, if it is one. Returns true for the first
     /// refusal of a strain that is [`Full`](Limited::Full).
     pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {
         self.of(by).is_some_and(|strain| strain.refuse(limited))
+    }
+
+    /// Returns a strain that goes on at `now` after so many minutes without a report, to one caller.
+    pub(super) fn goes_on(&self, by: HeldBy, now: u64, minutes: u64) -> Option<Ended> {
+        let strain = self.of(by)?.goes_on(now, minutes)?;
+        let is_held = by == HeldBy::Cooldown;
+        let holds = if is_held { self.holds.load(Ordering::Relaxed) } else { 0 };
+        Some(Ended { holds, ..strain })
     }
 
     /// Lets a strain last until `until` at least, because a wait ends or another member holds all calls.
@@ -240,25 +285,29 @@ impl Strains {
         Some(self.counted(by, strain, ended))
     }
 
-    /// Counts a failure after which a retry is announced. Returns the report of a surge that is due.
-    pub(super) fn note_failure(&self, now: u64) -> Option<Told> {
-        let told = self.surge.note(now)?;
+    /// Counts an error of this type after which a retry is announced: a failure, or an error of a healthy
+    /// upstream. Returns the report of a surge that is due.
+    pub(super) fn note_failure(
+        &self,
+        is_healthy: bool,
+        now: u64,
+        kind: Option<&str>,
+    ) -> Option<Told> {
+        let told = self.surge_of(is_healthy).note(now, kind)?;
         if told.begins {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
         Some(told)
     }
 
-    /// Counts an attempt after which a retry on a healthy upstream is announced. Returns the report that is due.
-    pub(super) fn note_healthy(&self, now: u64) -> Option<Told> {
-        let _: Option<Over> = self.healthy.end(now); // a success would pay for a report of the end
-        self.healthy.note(now)
-    }
-
-    pub(super) fn end_surge(&self, now: u64) -> Option<Over> {
-        let over = self.surge.end(now)?;
+    pub(super) fn end_surge(&self, is_healthy: bool, now: u64) -> Option<Over> {
+        let over = self.surge_of(is_healthy).end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(over)
+    }
+
+    const fn surge_of(&self, is_healthy: bool) -> &Surge {
+        if is_healthy { &self.healthy } else { &self.surge }
     }
 
     /// Returns whether there is a surge of failures.
@@ -363,6 +412,30 @@ mod tests {
         assert_eq!(strains.cut(by, 300), ended, "a hold goes on");
         assert_eq!((strains.cut(by, 300), strains.end(by, u64::MAX)), (None, None));
         assert!(!strains.is_any() && strains.note(by, 500, 500, 1));
+    }
+
+    #[test]
+    fn a_strain_that_goes_on_is_told_once_a_minute() {
+        let strains = Strains::new();
+        assert_eq!(strains.goes_on(BY, 1_000_000, 1), None);
+        let told: Vec<_> = (0..1_300)
+            .filter_map(|n| {
+                let now = 7_000 + n * 100;
+                strains.note(BY, now, now, 1);
+                strains.refuse(BY, if n % 10 == 0 { Limited::Refused } else { Limited::Waits });
+                strains.goes_on(BY, now, 1)
+            })
+            .collect();
+        let until = |n: u64, refused| {
+            let now = 7_000 + n * 100;
+            Ended { refused, ..Ended::new(7_000, now, now, n + 1) }
+        };
+        assert_eq!(told, [until(600, 61), until(1_200, 121)]);
+        let now = 7_000 + 1_200 * 100 + 2 * PERIOD;
+        assert_eq!(strains.goes_on(BY, now - 1, 2), None, "a fleet of two");
+        assert!(strains.goes_on(BY, now, 2).is_some());
+        assert!(strains.end(BY, u64::MAX).is_some() && strains.goes_on(BY, u64::MAX, 1).is_none());
+        assert!(strains.note(BY, now, now, 1) && strains.goes_on(BY, now, 1).is_none());
     }
 
     #[test]

@@ -1,13 +1,29 @@
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::observe::Kinds;
 
 /// The failures of an upstream after which a retry is announced, and whether so many come that a line for
 /// each would flood the log.
 ///
 /// A surge begins with [`MANY`] failures within [`QUIET`], and ends after [`QUIET`] without one. All times are
 /// in milliseconds.
-// Each of these failures takes the lock. A call without a retry never does.
-pub(super) struct Surge(Mutex<Course>);
+// Each of these failures takes the lock. A call without a retry does at the end of a surge only.
+pub(super) struct Surge {
+    /// The time after which the surge is over, or [`NEVER`] without one.
+    ends_at: AtomicU64,
+    seen: Mutex<Seen>,
+}
+
+const NEVER: u64 = u64::MAX;
+
+/// The failures and the types of their errors.
+#[derive(Debug)]
+struct Seen {
+    course: Course,
+    kinds: Kinds,
+}
 
 /// The number of failures that begins a surge.
 const MANY: u64 = 10;
@@ -27,27 +43,29 @@ struct Course {
 }
 
 /// The report of a surge that begins or goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) failures: u64,
     /// The time from the first of these failures to the last.
     pub(super) lasted: Duration,
     pub(super) begins: bool,
+    pub(super) kinds: Kinds,
 }
 
 /// A surge that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Over {
     pub(super) failures: u64,
     /// The time from the first failure to the last.
     pub(super) lasted: Duration,
     /// The time from the last failure until now.
     pub(super) ago: Duration,
+    pub(super) kinds: Kinds,
 }
 
 impl Course {
-    /// Returns the course after a failure at `now`, and the report that is due.
-    fn then(self, now: u64) -> (Self, Option<Told>) {
+    /// Returns the course after a failure at `now`, and whether a report is due.
+    fn then(self, now: u64) -> (Self, bool) {
         let has_passed = !self.is_surge && now.saturating_sub(self.began) >= QUIET;
         let first = Self { began: now, ..Self::default() };
         let course = if has_passed || self.failures == 0 { first } else { self };
@@ -57,53 +75,74 @@ impl Course {
         let begins = !course.is_surge && failures >= MANY;
         let is_due = course.is_surge && now.saturating_sub(course.told) >= PERIOD;
         if !begins && !is_due {
-            return (course, None);
+            return (course, false);
         }
-        let lasted = Duration::from_millis(last.saturating_sub(course.began));
-        (Self { is_surge: true, told: now, ..course }, Some(Told { failures, lasted, begins }))
+        (Self { is_surge: true, told: now, ..course }, true)
     }
 
-    /// Returns the surge if it is over at `now`.
-    fn over(self, now: u64) -> Option<Over> {
-        let Self { is_surge, failures, began, last, .. } = self;
-        let is_over = is_surge && now.saturating_sub(last) >= QUIET;
-        is_over.then(|| Over {
-            failures,
-            lasted: Duration::from_millis(last.saturating_sub(began)),
-            ago: Duration::from_millis(now.saturating_sub(last)),
-        })
+    /// Returns the time from the first failure to the last.
+    const fn lasted(self) -> Duration {
+        Duration::from_millis(self.last.saturating_sub(self.began))
+    }
+
+    /// Returns the time after which the surge is over.
+    const fn ends_at(self) -> u64 {
+        if self.is_surge { self.last.saturating_add(QUIET) } else { NEVER }
     }
 }
 
 impl Surge {
     pub(super) const fn new() -> Self {
         let course = Course { is_surge: false, failures: 0, began: 0, last: 0, told: 0 };
-        Self(Mutex::new(course))
+        let seen = Seen { course, kinds: Kinds::new() };
+        Self { ends_at: AtomicU64::new(NEVER), seen: Mutex::new(seen) }
     }
 
-    /// Counts a failure. Returns the report that is due, to one caller.
-    pub(super) fn note(&self, now: u64) -> Option<Told> {
-        let mut course = self.lock();
-        let (next, told) = course.then(now);
-        *course = next;
-        told
+    /// Counts a failure with an error of this type. Returns the report that is due, to one caller.
+    pub(super) fn note(&self, now: u64, kind: Option<&str>) -> Option<Told> {
+        let mut seen = self.lock();
+        let (course, is_due) = seen.course.then(now);
+        if course.failures == 1 {
+            seen.kinds.clear();
+        }
+        seen.kinds.note(kind);
+        let begins = !seen.course.is_surge;
+        seen.course = course;
+        self.ends_at.store(course.ends_at(), Ordering::Relaxed);
+        is_due.then(|| {
+            let (failures, lasted) = (course.failures, course.lasted());
+            Told { failures, lasted, begins, kinds: seen.kinds.clone() }
+        })
     }
 
     /// Ends the surge after a quiet time. Returns it to exactly one caller.
     pub(super) fn end(&self, now: u64) -> Option<Over> {
-        let mut course = self.lock();
-        let over = course.over(now)?;
-        *course = Course::default();
-        Some(over)
+        // The report of each attempt asks, so it takes no lock in a surge that goes on.
+        if !self.is_on() || now < self.ends_at.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut seen = self.lock();
+        let course = seen.course;
+        if !course.is_surge || now < course.ends_at() {
+            return None;
+        }
+        seen.course = Course::default();
+        self.ends_at.store(NEVER, Ordering::Relaxed);
+        Some(Over {
+            failures: course.failures,
+            lasted: course.lasted(),
+            ago: Duration::from_millis(now.saturating_sub(course.last)),
+            kinds: std::mem::take(&mut seen.kinds),
+        })
     }
 
     /// Returns whether there is a surge.
     pub(super) fn is_on(&self) -> bool {
-        self.lock().is_surge
+        self.ends_at.load(Ordering::Relaxed) != NEVER
     }
 
-    fn lock(&self) -> MutexGuard<'_, Course> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,18 +159,23 @@ mod tests {
     #[test]
     fn many_failures_at_once_are_told_once_and_then_once_a_minute() {
         let surge = Surge::new();
-        let told: Vec<_> = (0..1_300).filter_map(|n| surge.note(n * 100)).collect();
+        let kinds = |count| {
+            let mut kinds = Kinds::new();
+            (0..count).for_each(|_| kinds.note(Some("503")));
+            kinds
+        };
+        let told: Vec<_> = (0..1_300).filter_map(|n| surge.note(n * 100, Some("503"))).collect();
         assert_eq!(
             told,
             [
-                Told { failures: 10, lasted: ms(900), begins: true },
-                Told { failures: 610, lasted: ms(60_900), begins: false },
-                Told { failures: 1_210, lasted: ms(120_900), begins: false },
+                Told { failures: 10, lasted: ms(900), begins: true, kinds: kinds(10) },
+                Told { failures: 610, lasted: ms(60_900), begins: false, kinds: kinds(610) },
+                Told { failures: 1_210, lasted: ms(120_900), begins: false, kinds: kinds(1_210) },
             ]
         );
         let last = 129_900;
         assert!(surge.is_on() && surge.end(last + QUIET - 1).is_none());
-        let over = Over { failures: 1_300, lasted: ms(last), ago: ms(QUIET) };
+        let over = Over { failures: 1_300, lasted: ms(last), ago: ms(QUIET), kinds: kinds(1_300) };
         assert_eq!(surge.end(last + QUIET), Some(over));
         assert!(!surge.is_on() && surge.end(u64::MAX).is_none());
     }
@@ -139,7 +183,7 @@ mod tests {
     #[test]
     fn rare_failures_are_no_surge() {
         let surge = Surge::new();
-        assert!((0..1_000).all(|n| surge.note(n * QUIET / (MANY - 1)).is_none()));
+        assert!((0..1_000).all(|n| surge.note(n * QUIET / (MANY - 1), None).is_none()));
         assert!(!surge.is_on() && surge.end(u64::MAX).is_none());
     }
 
@@ -159,14 +203,15 @@ mod tests {
                     continue;
                 }
                 let was_on = surge.is_on();
-                let told = surge.note(now);
+                let told = surge.note(now, None);
+                let is_told = told.is_some();
                 if let Some(told) = told {
                     prop_assert_eq!(told.begins, !was_on);
                     prop_assert!(told.failures >= MANY);
                     prop_assert!(!told.begins || told.lasted < ms(QUIET));
                     since_told = now;
                 }
-                prop_assert_eq!(surge.is_on(), was_on || told.is_some());
+                prop_assert_eq!(surge.is_on(), was_on || is_told);
                 if surge.is_on() {
                     prop_assert!(now - since_told < PERIOD);
                     let before = open.unwrap_or(MANY - 1);

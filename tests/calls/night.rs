@@ -75,7 +75,7 @@ const NIGHT: [&str; 12] = [
     " 70 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: did not finish within 2s",
     " 70 s WARN weather: attempt 2 of 3 failed, retrying in 1.0s: did not finish within 2s",
     " 80 s WARN weather: attempt 1 of 3 failed, retrying in 1.0s: error sending request for url (https://host/now?…): connection reset",
-    " 80 s WARN weather: retry budget spent: 0 of 3 tokens left, retries and hedges are not made until tokens come back",
+    " 80 s WARN weather: retry budget spent: 0 of 3 tokens left, retries and hedges are not made until tokens come back: error sending request for url (https://host/now?…): connection reset",
     " 80 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many failures in a row (3): error sending request for url (https://host/now?…): connection reset",
     "111 s WARN weather: breaker opened for 30.0s, all attempts are refused: too many probes failed (1 of 1): error sending request for url (https://host/now?…): connection reset",
     "142 s INFO weather: breaker closed: 3 attempts refused within 61.0s",

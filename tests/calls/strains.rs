@@ -56,8 +56,11 @@ fn a_spent_budget_is_two_lines_for_a_thousand_calls() {
     // Four calls are retried twice and give up. One line says that the budget is spent.
     assert_eq!(warnings, 8 + 4 + 1);
     let spent = "retry budget spent: 0 of 8 tokens left, \
-                 retries and hedges are not made until tokens come back";
-    assert!(loud.contains(&(Level::WARN, format!("feed: {spent}"))));
+                 retries and hedges are not made until tokens come back: down, ";
+    let is_spent = |(level, line): &(Level, String)| {
+        *level == Level::WARN && line.starts_with(&format!("feed: {spent}"))
+    };
+    assert!(loud.iter().any(is_spent), "{loud:#?}");
     // A full token is there after ten successes, and the strain is over after ten quiet seconds.
     (0..10).for_each(|_| call());
     assert_eq!(lines(), [""; 0]);
@@ -101,7 +104,7 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
 }
 
 #[test]
-fn a_throttle_is_two_lines_for_all_attempts_that_it_refuses() {
+fn a_throttle_is_few_lines_for_all_attempts_that_it_refuses() {
     capture();
     let timer = ManualTimer::new();
     let feed = Upstream::new("feed").with_throttle(Throttle::new()).with_timer(&timer).with_seed(1);
@@ -123,14 +126,14 @@ fn a_throttle_is_two_lines_for_all_attempts_that_it_refuses() {
         assert!(!is_refused(false));
     }
     let lines: Vec<_> = lines().into_iter().filter(|line| line.contains("throttle")).collect();
-    assert!(lines.len() == 2 && refused > 70, "{lines:?}");
+    let [start, still @ .., end] = &lines[..] else { panic!("{lines:?}") };
+    let goes_on = "WARN feed: throttle still refuses attempts: ";
+    assert!(still.iter().all(|line| line.starts_with(goes_on)), "{lines:?}");
+    assert!((1..5).contains(&still.len()) && refused > 70, "one a minute: {lines:?}");
     let words = " % of the attempts are refused, the upstream refuses more than half";
-    assert!(
-        lines[0].starts_with("WARN feed: throttle: ") && lines[0].ends_with(words),
-        "{lines:?}"
-    );
+    assert!(start.starts_with("WARN feed: throttle: ") && start.ends_with(words), "{lines:?}");
     let over = format!("INFO feed: throttle admits all again: {all} refusals within ");
-    assert!(lines[1].starts_with(&over), "{lines:?} for {all}");
+    assert!(end.starts_with(&over), "{lines:?} for {all}");
 }
 
 #[test]
@@ -309,6 +312,25 @@ fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     let over = "INFO feed: quota was used up: 3 waits within 300.0ms, until 10.0s ago";
     assert_eq!(lines(), [over], "it began with the first wait");
 
+    // The line at the end counts each wait since then, also one that was over before the warning.
+    let mut calls = [quick(), quick(), quick()];
+    assert!(calls.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()));
+    timer.advance(ms * 200);
+    shared.adjust(requests, 2);
+    assert!(calls[..2].iter_mut().all(|call| call.as_mut().poll(&mut context).is_ready()));
+    let mut late = quick();
+    assert!(late.as_mut().poll(&mut context).is_pending());
+    timer.advance(ms * 50);
+    assert!(calls[2].as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines().len(), 1);
+    shared.adjust(requests, 2);
+    assert!(calls[2].as_mut().poll(&mut context).is_ready());
+    assert!(late.as_mut().poll(&mut context).is_ready());
+    timer.advance(SECOND * 10);
+    shared.adjust(requests, 1);
+    assert!(quick().as_mut().poll(&mut context).is_ready());
+    assert_eq!(lines(), ["INFO feed: quota was used up: 4 waits within 250.0ms, until 10.0s ago"]);
+
     // The store says that it has none: the first wait is a strain, when it asks again at the latest.
     let mut call = quick();
     assert!(call.as_mut().poll(&mut context).is_pending());
@@ -397,7 +419,7 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     shared.adjust(Resource::Budget, -8 * token);
     shared.report(State::Shared, 4);
     let own = "retry budget: this process holds too few tokens of the fleet's budget (capacity 8), \
-               retries and hedges are not made until it gets more";
+               retries and hedges are not made until it gets more: down, 0";
     let end = fails();
     assert_eq!(end.reason(), resile::StopReason::Budget);
     let words = "this process holds too few tokens of the fleet's budget";
@@ -413,7 +435,7 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     shared.adjust(Resource::Budget, 0);
     fails();
     let spent = "WARN feed: retry budget spent: 0 of 8 tokens left, \
-                 retries and hedges are not made until tokens come back";
+                 retries and hedges are not made until tokens come back: down, 0";
     assert_eq!(lines(), [spent]);
 }
 
@@ -441,4 +463,82 @@ fn a_hold_that_ends_calls_says_so() {
     let told = lines();
     let over = "INFO feed: cooldown over: 2 holds, 1 wait, 4 ended at once within ";
     assert!(told.len() == 2 && told[0] == held && told[1].starts_with(over), "{told:#?}");
+}
+
+/// A strain that goes on is told once a minute, with its numbers and that of the budget with the latest failure.
+#[test]
+fn a_strain_that_goes_on_has_one_line_a_minute() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_budget(Budget::new().with_capacity(1)).with_timer(&timer);
+    let later = |calls: u32| {
+        for call in 0..calls {
+            let op = move |_| async move { Err::<(), _>(Down(call)) };
+            let policy = POLICY.with_attempts(2).with_backoff(Backoff::none());
+            let _ = drive(retry(op, policy, Never).on(&feed), &timer);
+            timer.advance(SECOND);
+        }
+        lines().into_iter().filter(|line| line.contains("budget")).collect::<Vec<_>>()
+    };
+    let spent = "WARN feed: retry budget spent: 0 of 1 tokens left, retries and hedges are not made \
+                 until tokens come back: down, 1";
+    assert_eq!(later(61), [spent]);
+    let still = |count, time: &str, last| {
+        format!(
+            "WARN feed: retry budget still spent: {count} retries not made within {time}: down, {last}"
+        )
+    };
+    assert_eq!(later(70), [still(61, "60.0s", 0), still(121, "120.0s", 60)]);
+
+    let feed = Upstream::new("feed").with_bulkhead(Bulkhead::new(1)).with_timer(&timer);
+    let _place = feed.try_admit().unwrap();
+    for _ in 0..62 {
+        feed.try_admit().unwrap_err();
+        timer.advance(SECOND);
+    }
+    let told = lines();
+    let still = "WARN feed: bulkhead still full: 61 refused within 60.0s";
+    assert!(told.len() == 2 && told[1] == still, "{told:#?}");
+
+    // A quota in shadow mode makes nobody wait.
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1)).with_shadow(true);
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    for _ in 0..400 {
+        feed.try_admit().unwrap().succeeded();
+        timer.advance(SECOND / 5);
+    }
+    assert_eq!(lines().len(), 1);
+}
+
+/// The rate limit of the upstream has emptied the quota of a fleet too. The process that met it knows.
+#[test]
+fn a_member_that_was_refused_says_why_its_quota_is_empty() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let feed = Upstream::new("feed").with_quota(quota).with_cooldown(cooldown).with_timer(&timer);
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = feed.share().unwrap();
+    shared.report(State::Shared, 4);
+    shared.extend(requests, SECOND * 90);
+    timer.advance(SECOND * 3);
+    shared.adjust(requests, 1);
+    feed.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND * 2));
+    timer.advance(SECOND * 3);
+    lines();
+    let lacks = || {
+        shared.adjust(requests, 0);
+        feed.try_admit().unwrap_err();
+        lines().into_iter().filter(|line| line.contains("queued")).collect::<Vec<_>>()
+    };
+    let emptied = "WARN feed: quota emptied by a rate limit of the upstream: 4 processes share the \
+                   limit of requests (10 per 1s";
+    let told = lacks();
+    assert!(told.len() == 1 && told[0].starts_with(emptied), "{told:#?}");
+    timer.advance(SECOND * 60);
+    shared.adjust(requests, 1);
+    feed.try_admit().unwrap().succeeded();
+    let told = lacks();
+    assert!(told.len() == 1 && told[0].starts_with("WARN feed: quota used up: 4 "), "{told:#?}");
 }

@@ -1,10 +1,16 @@
 //! Many failures at once: a few lines at WARN, one a minute, and one at the end.
 
+use std::borrow::Cow;
+use std::future::pending;
 use std::time::Duration;
 
 use ::tracing::Level;
 use futures_util::future::join_all;
-use resile::{Backoff, Health, Jitter, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::classify::Cut;
+use resile::{
+    Attempt, Backoff, Breaker, Classify, Health, Jitter, Never, RetryPolicy, Upstream, Verdict,
+    retry,
+};
 use tokio::time::{Instant, sleep};
 
 use super::script::Down;
@@ -98,11 +104,92 @@ async fn collisions_have_a_line_at_their_start_and_one_a_minute() {
     retry(collide, busy.with_attempts(20), Never).on(&feed).await.unwrap_err();
     assert_eq!(loud().len(), 1);
 
-    // After ten quiet seconds they begin anew. Fewer have no line.
+    // After ten quiet seconds they are over and begin anew. Fewer have no line.
     sleep(SECOND * 10).await;
     retry(collide, busy.with_attempts(10), Never).on(&feed).await.unwrap_err();
-    assert_eq!(loud().len(), 1);
+    let over = format!("INFO feed: {surge} over: 149 {announced} 149.0s, until 11.0s ago");
+    let told = loud();
+    assert_eq!((&told[0], told.len()), (&over, 2));
     sleep(SECOND * 10).await;
     retry(collide, busy.with_attempts(11), Never).on(&feed).await.unwrap_err();
     assert_eq!(loud()[0], begins);
+}
+
+/// The line of the breaker tells of the outage. The failures of the attempts that were in flight then announce
+/// retries that are hardly ever sent.
+#[tokio::test(start_paused = true)]
+async fn failures_beside_an_open_breaker_are_no_surge() {
+    capture();
+    let open = Backoff::fixed(SECOND).with_jitter(Jitter::None);
+    let feed =
+        Upstream::new("feed").with_breaker(Breaker::new().with_consecutive(5).with_open_time(open));
+    let ask = || {
+        let op = async |_| {
+            sleep(SECOND).await;
+            Err::<(), _>(Down(7))
+        };
+        let late = Backoff::fixed(SECOND * 2).with_jitter(Jitter::None);
+        retry(op, POLICY.with_attempts(2).with_backoff(late), Never).on(&feed)
+    };
+    join_all((0..100).map(|_| ask())).await;
+    let (announced, rest): (Vec<_>, Vec<_>) =
+        messages().into_iter().partition(|(_, line)| line.contains("retrying in"));
+    let beside = "feed: attempt 1 of 2 failed, retrying in 2.0s if the circuit breaker admits it: \
+                  down, 7";
+    let is_beside = |(level, line): &&(Level, String)| *level == Level::DEBUG && line == beside;
+    let loud = announced.iter().filter(|(level, _)| *level == Level::WARN).count();
+    assert_eq!((announced.len(), loud), (100, 4), "{announced:#?}");
+    assert_eq!(announced.iter().filter(is_beside).count(), 96, "{announced:#?}");
+    assert!(rest.iter().all(|(_, line)| !line.contains("surge")), "{rest:#?}");
+    let opened = rest.iter().filter(|(level, line)| {
+        *level == Level::WARN && line.starts_with("feed: breaker opened for 1.0s")
+    });
+    assert!(opened.count() > 0, "{rest:#?}");
+}
+
+/// The word of an error is its number.
+#[derive(Clone, Copy)]
+struct Numbered(Health);
+
+impl Classify<Down> for Numbered {
+    fn classify(&self, _: &Down) -> Option<Verdict> {
+        Some(Verdict::transient().with_health(self.0))
+    }
+    fn classify_cut(&self, _: Cut) -> Option<Verdict> {
+        Some(Verdict::transient().with_health(self.0))
+    }
+    fn error_type<'e>(&self, error: &'e Down) -> Option<Cow<'e, str>> {
+        Some(format!("E{}", error.0).into())
+    }
+}
+
+/// The last error may be a rare one. So the line has the number of each kind, in the surge and at its end.
+#[tokio::test(start_paused = true)]
+async fn a_surge_of_several_kinds_names_them() {
+    for health in [Health::Failing, Health::Healthy] {
+        capture();
+        let feed = Upstream::new("feed");
+        let soon = Backoff::fixed(SECOND / 10).with_jitter(Jitter::None);
+        let policy = POLICY.with_backoff(soon).with_attempt_timeout(SECOND);
+        let policy = policy.with_classifier(Numbered(health));
+        let feed = &feed;
+        let ask = async move |kinds: &[u32]| {
+            let op = async |attempt: Attempt| match kinds[attempt.number() as usize - 1] {
+                0 => pending().await,
+                kind => Err::<(), _>(Down(kind)),
+            };
+            let attempts = kinds.len().try_into().unwrap();
+            retry(op, policy.with_attempts(attempts), Never).on(feed).await.unwrap_err();
+        };
+        ask(&[1, 2, 2, 1, 0, 1, 3]).await;
+        ask(&[3, 2, 4, 5, 5, 6, 5]).await;
+        sleep(SECOND * 11).await;
+        ask(&[1]).await;
+        let lines: Vec<_> = loud().into_iter().filter(|line| line.contains("surge of")).collect();
+        let [begins, over] = &lines[..] else { panic!("{lines:#?}") };
+        let kinds = "(3 × E1, 3 × E2, 1 × timeout, 1 × E3, 2 others), ";
+        assert!(begins.contains(kinds) && begins.ends_with(": down, 5"), "{begins}");
+        let kinds = "(3 × E1, 3 × E2, 1 × timeout, 1 × E3, 4 others), until ";
+        assert!(over.contains(kinds), "{over}");
+    }
 }

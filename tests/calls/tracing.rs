@@ -533,7 +533,10 @@ fn refusals_cancellations_and_holds_are_debug() {
     assert_eq!(
         messages(),
         [
-            warn("feed: retry budget with a capacity of 0: no retries and no hedges are made"),
+            warn(
+                "feed: retry budget with a capacity of 0: no retries and no hedges are made: \
+                 down, 2"
+            ),
             debug("feed: gave up after 1 of 3 attempts, the retry budget is spent: down, 2"),
         ]
     );
@@ -948,6 +951,40 @@ async fn the_line_of_a_refused_call_has_its_place() {
     let refused =
         "feed: gave up after 0 of 3 attempts, the circuit breaker is open (request: GET /items)";
     assert!(messages().contains(&debug(refused)));
+}
+
+/// The line of a wait for a part has the place too.
+#[test]
+fn the_line_of_a_wait_has_its_place() {
+    capture();
+    let timer = ManualTimer::new();
+    let items = resile::http::Classifier::idempotent().with_place("GET /items");
+    let policy = POLICY.with_classifier(items);
+    let get = |_| async { Ok::<(), resile::http::Failure>(()) };
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let feed = Upstream::new("feed").with_cooldown(cooldown).with_timer(&timer);
+    feed.hold(SECOND * 2);
+    drive(retry(get, policy, Never).on(&feed), &timer).unwrap();
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    for _ in 0..2 {
+        drive(retry(get, policy, Never).on(&feed), &timer).unwrap();
+    }
+    let feed = Upstream::new("feed").with_bulkhead(Bulkhead::new(1)).with_timer(&timer);
+    let _place = feed.try_admit().unwrap();
+    assert!(poll(Box::pin(retry(get, policy, Never).on(&feed)).as_mut()).is_pending());
+    let mut waits = LOGGED.take();
+    waits.retain(|(_, fields)| fields["message"].contains(" waits "));
+    let told = waits.iter().map(|(_, fields)| (&*fields["message"], &*fields["place"]));
+    let line = |words: &str| format!("feed: attempt 1 of 3 waits {words} (request: GET /items)");
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        ["at least 2.0s for the cooldown", "1.0s for the quota", "for the bulkhead"]
+            .map(line)
+            .iter()
+            .map(|line| (&**line, "\"GET /items\""))
+            .collect::<Vec<_>>()
+    );
 }
 
 /// A classifier that knows the place and counts how often it is asked for it.

@@ -224,8 +224,9 @@ fn waits(seconds: u64) -> impl Classify<&'static str> {
 async fn parts() {
     for capacity in [0, 1] {
         let upstream = feed().with_budget(Budget::new().with_capacity(capacity));
-        for _ in 0..2 {
+        for _ in 0..3 {
             retry(|_| ready(Err::<(), _>("down")), TWICE, Never).on(&upstream).await.unwrap_err();
+            tokio::time::sleep(SECOND * 61).await;
         }
     }
     let upstream = feed().with_budget(Budget::new());
@@ -252,9 +253,16 @@ async fn parts() {
     drop(feed().with_breaker(Breaker::new()).isolate());
 
     let upstream = feed().with_cooldown(Cooldown::new());
-    upstream.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND));
+    upstream.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND * 60));
+    tokio::time::sleep(SECOND * 61).await;
+    drop(upstream.admit(Never).await); // during the release
+    upstream.hold(SECOND);
 
     let upstream = feed().with_throttle(Throttle::new());
+    while let Ok(admission) = upstream.try_admit() {
+        admission.settle(&Verdict::throttled());
+    }
+    tokio::time::sleep(SECOND * 61).await;
     while let Ok(admission) = upstream.try_admit() {
         admission.settle(&Verdict::throttled());
     }
@@ -268,11 +276,14 @@ async fn parts() {
     let mut second = Box::pin(upstream.admit(Never));
     assert!((&mut second).now_or_never().is_none());
     assert!(upstream.admit(Never).await.is_err(), "the queue is full");
+    tokio::time::sleep(SECOND * 61).await;
+    assert!(upstream.admit(Never).await.is_err(), "it is still full");
 
     for is_shadow in [false, true] {
-        let quota = Quota::new().with_requests(Rate::per_minute(1).with_burst(1));
+        let quota = Quota::new().with_requests(Rate::new(1, SECOND * 3_600).with_burst(1));
         let upstream = feed().with_quota(quota.with_shadow(is_shadow));
-        for _ in 0..2 {
+        for number in 0..3 {
+            tokio::time::sleep(SECOND * 61 * (number / 2)).await;
             let call = upstream.call(ready(Ok::<_, &str>(())), Always);
             let _ = call.with_total_timeout(SECOND).await;
         }
