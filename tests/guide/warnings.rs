@@ -253,7 +253,7 @@ async fn parts() {
     let upstream = feed().with_cooldown(Cooldown::new());
     upstream.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND));
 
-    let upstream = feed().with_throttle(Throttle::new());
+    let upstream = feed().with_throttle(Throttle::new()).with_seed(1);
     while let Ok(admission) = upstream.try_admit() {
         admission.settle(&Verdict::throttled());
     }
