@@ -48,7 +48,7 @@ fn no_call_waits_longer_than_its_longest_delays() {
 /// written. All succeed, and the breaker sees a healthy upstream.
 #[tokio::test(start_paused = true)]
 async fn contention_opens_no_breaker() {
-    let upstream = Upstream::new("database").with_breaker(Breaker::new());
+    let upstream = Upstream::new("database").with_breaker(Breaker::new()).with_seed(1);
     let version = Cell::new(0_u32);
     let conflicts = RefCell::new(0);
     let began = Instant::now();

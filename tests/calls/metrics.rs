@@ -258,7 +258,7 @@ fn calls_in_doubt_are_counted() {
 /// The release makes a call wait several times. The counter counts it once, as the log does.
 #[test]
 fn a_release_counts_no_waits() {
-    let weather = published_as("weather").with_cooldown(Cooldown::new());
+    let weather = published_as("weather").with_cooldown(Cooldown::new()).with_seed(1);
     let recorder = recorded(async {
         weather.hold(SECOND * 20);
         let call = || retry(|_| async { Ok::<_, Down>(()) }, RetryPolicy::new(), Never);
@@ -294,8 +294,8 @@ fn holds_are_published() {
 
 #[test]
 fn a_throttle_and_a_cut_are_published() {
-    let weather =
-        published_as("weather").with_throttle(Throttle::new()).with_bulkhead(Bulkhead::learned(50));
+    let weather = published_as("weather").with_throttle(Throttle::new()).with_seed(1);
+    let weather = weather.with_bulkhead(Bulkhead::learned(50));
     let recorder = recorded(async {
         let busy = |_: &Down| Verdict::throttled();
         for _ in 0..200 {

@@ -14,7 +14,7 @@ use resile::breaker::{State, Transition};
 use resile::chaos::Chaos;
 use resile::classify::Cut;
 use resile::observe::{Event, EventKind};
-use resile::time::{ManualTimer, Timer, TokioTimer};
+use resile::time::{ManualTimer, Seeded, Timer, TokioTimer};
 use resile::timeout::{ClassifyOperation, Error};
 use resile::{
     Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, GaveUp, HedgePolicy, Jitter,
@@ -310,7 +310,8 @@ const fn is_aborted(task: u64) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_tasks_leave_nothing_behind() {
     for (seed, rich) in [(1, true), (2, false)] {
-        let shared = Shared::new(TokioTimer::new(), seed, rich);
+        let timer = Arc::new(Seeded::new(TokioTimer::new(), seed));
+        let shared = Shared::new(timer, seed, rich);
         let mut tasks = JoinSet::new();
         let handles: Vec<_> =
             (0..TASKS).map(|task| tasks.spawn(Arc::clone(&shared).run_task(task))).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use resile::cancel::Cancel;
 use resile::time::{ManualTimer, Timer, TokioTimer};
-use resile::{Drain, Never, RetryPolicy, Upstream, retry};
+use resile::{Backoff, Drain, Never, RetryPolicy, Upstream, retry};
 
 use super::script::{Script, Step, poll};
 
@@ -107,7 +107,9 @@ fn a_token_that_never_cancels_is_not_waited_on() {
 fn a_retry_outside_of_a_runtime_panics_with_the_remedy() {
     let call = std::thread::spawn(|| {
         let script = Script::new(&[Step::Fail]);
-        let mut call = Box::pin(retry(|_| script.play(), RetryPolicy::new(), Never));
+        // A drawn delay may be zero, which needs no timer.
+        let policy = RetryPolicy::new().with_backoff(Backoff::fixed(SECOND));
+        let mut call = Box::pin(retry(|_| script.play(), policy, Never));
         let _ = poll(call.as_mut());
     });
     let panic = call.join().unwrap_err();

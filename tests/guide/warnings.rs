@@ -258,7 +258,7 @@ async fn parts() {
     drop(upstream.admit(Never).await); // during the release
     upstream.hold(SECOND);
 
-    let upstream = feed().with_throttle(Throttle::new());
+    let upstream = feed().with_throttle(Throttle::new()).with_seed(1);
     while let Ok(admission) = upstream.try_admit() {
         admission.settle(&Verdict::throttled());
     }

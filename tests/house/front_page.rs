@@ -60,11 +60,23 @@ fn the_program_of_the_front_page_gets_the_page_over_two_failures() {
 }
 
 /// Returns the words of a line of the log without its figures. If the random part of a delay is next to nothing, the
-/// line does not name the wait a second time.
+/// line does not name the wait a second time, and a short delay has words of its own.
 fn essence(line: &str) -> String {
     let (_, line) = line.split_once("WARN ").unwrap();
     let line = line.replace(", as the upstream asked", ", the upstream asked for a wait of 1.0s");
+    let line = line.replace("retrying within 1ms", "retrying in 1ms");
+    let line = line.replace("retrying at once", "retrying in 0ms");
     line.chars().filter(|c| !c.is_ascii_digit() && !".µms ".contains(*c)).collect()
+}
+
+#[test]
+fn no_drawn_delay_changes_the_essence_of_a_line() {
+    let of = |delay: &str| essence(&format!("WARN site: retrying {delay}: 503"));
+    assert_eq!(
+        of("in 1.0s, as the upstream asked"),
+        of("in 1.2s, the upstream asked for a wait of 1.0s")
+    );
+    assert_eq!([of("within 1ms"), of("at once")], [of("in 100.0ms"), of("in 9.1s")]);
 }
 
 /// Refuses the first request for a second, drops the second one, and answers the third.

@@ -22,7 +22,7 @@ macro_rules! chapter {
 
 chapter! {
     failures [
-        "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
+        "crate::Bill::note" "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
         "crate::Reply::explain" "crate::another_model" "crate::recovery" "crate::upstream()"
         "crate::upstream_named"

@@ -9,8 +9,8 @@ use resile::{
     Attempt, Backoff, Jitter, Never, ResilienceExt, RetryPolicy, StopReason, Verdict, retry,
 };
 
-use super::SECOND;
 use super::loops::delays;
+use super::{BACKON, OLD, SECOND, failing};
 use crate::script::{Down, Script, Step, clock, drive};
 
 const BASE: Duration = Duration::from_millis(100);
@@ -41,6 +41,31 @@ fn a_wait_replaces_a_longer_delay_of_the_curve() {
     assert_eq!(delays(replaced, told), [100, 10, 400, 800]);
     // With the curve alone the wait is a minimum.
     assert_eq!(delays(curve, told), [100, 200, 400, 800]);
+}
+
+/// `adjust` of backon that makes each drawn delay at least a floor.
+#[test]
+fn a_floor_under_drawn_delays_is_custom() {
+    const CURVE: Backoff = Backoff::exponential(Duration::from_millis(200))
+        .with_cap(Duration::from_secs(2))
+        .with_jitter(Jitter::Equal);
+    let f = |n| CURVE.delay(n, Duration::ZERO, rand::random_range);
+    let policy = RetryPolicy::new().with_attempts(6);
+    let exact = policy.with_backoff(Backoff::custom(f).with_jitter(Jitter::None));
+    let floor = Duration::from_millis(600);
+    let waits = failing(exact, Verdict::transient().at_least(floor)).0;
+    // The first two draws are at most 200 and 400 ms.
+    assert_eq!(waits[..2], [floor; 2]);
+    for (retry, wait) in (1..).zip(waits) {
+        let (low, high) = OLD.bounds(retry, BACKON);
+        assert!((low.max(floor)..=high.max(floor)).contains(&wait), "{retry}: {wait:?}");
+    }
+    // Without jitter the floor needs no function.
+    let plain = policy.with_backoff(CURVE.with_jitter(Jitter::None));
+    assert_eq!(
+        delays(plain, |_| Verdict::transient().at_least(floor)),
+        [600, 600, 800, 1600, 2000]
+    );
 }
 
 /// A base is not a wait. So the end of the call recommends no wait, and no hint cap ends it.

@@ -57,7 +57,8 @@ async fn main() {
     assert_eq!((end.attempts(), end.is_in_doubt()), (1, true));
     println!("{end}");
 
-    // Three failures so far. The seventh caller makes it ten.
+    // Three failures in a row so far. The seventh caller makes it ten, which
+    // opens the breaker.
     let mut callers = JoinSet::new();
     for _ in 0..10 {
         callers.spawn(async {

@@ -159,9 +159,20 @@ impl Fleet {
         i128::from(member.spent - before) * i128::from(SCALE)
     }
 
+    /// Returns the parts that all members hold.
+    fn held(&self) -> i128 {
+        self.account.held() * i128::from(SCALE)
+    }
+
     /// Returns the parts of the account: its level, and all that its members hold.
     fn total(&self) -> i128 {
-        self.account.level + self.account.held() * i128::from(SCALE)
+        self.account.level + self.held()
+    }
+
+    /// Returns the parts that the members hold above the largest debt of the account, which is its capacity. They
+    /// may be some of those that arrived while the members already held the rest.
+    fn above_debt(&self) -> i128 {
+        (self.held() - i128::from(CAPACITY)).max(0)
     }
 }
 
@@ -182,8 +193,9 @@ proptest! {
     }
 
     /// The provider counts nothing during a hold that could be used after it. So after a refusal all members
-    /// together have what arrives from the end of the hold on, whatever the account and the others had. A
-    /// further report of the same refusals takes nothing more. No lease ends meanwhile.
+    /// together have what arrives from the end of the hold on, whatever the account and the others had, and what
+    /// they hold above its largest debt. A further report of the same refusals takes nothing more. No lease ends
+    /// meanwhile.
     #[test]
     fn after_a_refusal_a_fleet_has_the_refill_from_the_end_of_the_hold_on(
         before in prop::collection::vec(step(), 1..8),
@@ -198,7 +210,8 @@ proptest! {
         }
         fleet.refuse(first, pause);
         let resumes = fleet.now + pause;
-        prop_assert!(fleet.total() <= 0, "{} at once", fleet.total());
+        let above = fleet.above_debt();
+        prop_assert!(fleet.total() <= above, "{} at once, {}", fleet.total(), above);
         for (step, is_refused) in after {
             let step = soon(step);
             let had = fleet.total();
@@ -208,7 +221,7 @@ proptest! {
                 continue;
             }
             fleet.run(Step { spend: step.spend.max(0), ..step });
-            let most = (fleet.now - resumes).max(0) * i128::from(RATE);
+            let most = (fleet.now - resumes).max(0) * i128::from(RATE) + above;
             prop_assert!(fleet.total() <= most, "{} of {}", fleet.total(), most);
         }
     }
@@ -279,4 +292,21 @@ fn a_claim_saves_units_for_a_large_cost() {
     assert_eq!(fleet.members[1].granted, 20);
     fleet.run(step(3, 2, 0, 1));
     assert_eq!(fleet.members[2].granted, 1, "the claim is over");
+}
+
+/// Two members hold the whole account and one unit that has arrived since. The debt after a refusal is the account, so
+/// that unit stays.
+#[test]
+fn what_is_held_above_the_largest_debt_stays_after_a_refusal() {
+    let mut fleet = Fleet::new();
+    let idle = Step { pause: 0, member: 0, spend: 0, least: 0, want: 0, fate: Fate::Fine };
+    // The first member lacks a unit for a while, so the account keeps what arrives.
+    for (pause, member, least, want) in
+        [(0, 2, 0, 12), (0, 0, 0, 19), (0, 0, 18, 0), (2, 2, 1, 19), (1, 1, 0, 17)]
+    {
+        fleet.run(Step { pause, member, least, want, ..idle });
+    }
+    assert_eq!((fleet.held(), fleet.account.level), (93, 0));
+    fleet.refuse(3, 34);
+    assert_eq!((fleet.total(), fleet.above_debt()), (3, 3));
 }

@@ -140,6 +140,8 @@ async fn a_refused_connection_is_made_again_for_a_post() {
     let last = format!(": no connection to http://{closed}/: Connection refused");
     assert!(!short.contains("refused") && long.contains(&last), "{short}, {long}");
     let reqwest_middleware::Error::Middleware(ours) = ours else { panic!("{ours}") };
+    let failure = ours.chain().find_map(|e| e.downcast_ref::<Failure>()).unwrap();
+    assert_eq!(failure.status(), None);
     let ours = ours.downcast_ref::<GaveUp<Boxed>>().unwrap();
     assert_eq!(ours.attempts(), 4);
     assert!(format!("{ours:#}").contains(&last), "{ours:#}");
