@@ -57,12 +57,11 @@ where
         let is_cancelled = self.token.is_cancelled();
         let begin = self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits());
         match begin {
-            Begin::Go(_) | Begin::End(..) => {}
             Begin::Hold(delay) if waker.is_some() => {
                 self.emit_held(HeldBy::Cooldown, Some(delay));
             }
             Begin::Queued { held: Some((by, delay)), .. } => self.emit_held(by, delay),
-            Begin::Hold(_) | Begin::Queued { .. } => {}
+            Begin::Go(_) | Begin::End(..) | Begin::Hold(_) | Begin::Queued { .. } => {}
         }
         begin
     }

@@ -110,6 +110,7 @@ fn state_after(transition: Transition) -> &'static str {
 }
 
 fn publish(event: &Event<'_>, name: &SharedString) {
+    let bump = |series: &'static str| counter!(series, "upstream" => name.clone()).increment(1);
     let count = |series: &'static str, key: &'static str, value: &'static str| {
         counter!(series, "upstream" => name.clone(), key => value).increment(1);
     };
@@ -146,14 +147,12 @@ fn publish(event: &Event<'_>, name: &SharedString) {
     };
     let is_hedge = event.call.is_some_and(|call| call.kind == CallKind::Hedge);
     match event.kind {
-        EventKind::Nested { .. } => {
-            counter!("resile_nested_total", "upstream" => name.clone()).increment(1);
-        }
+        EventKind::Nested { .. } => bump("resile_nested_total"),
         EventKind::Started { attempt, reserved } => {
             if is_hedge && !attempt.is_first() {
                 count("resile_hedges_total", "event", "started");
             } else if !attempt.is_first() {
-                counter!("resile_retries_total", "upstream" => name.clone()).increment(1);
+                bump("resile_retries_total");
             }
             tokens("reserved", reserved.unwrap_or_default());
         }
@@ -165,7 +164,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Failed { failure, latency, is_counted, .. } => {
             let own_limit = failure.verdict.is_some_and(|verdict| verdict.is_own_limit());
             if own_limit && is_counted && event.gauges.quota.is_some() {
-                counter!("resile_quota_refused_total", "upstream" => name.clone()).increment(1);
+                bump("resile_quota_refused_total");
             }
             let outcome = failure.cut.map_or(failure.health().as_str(), |cut| cut.as_str());
             attempt_ended(outcome, latency);
@@ -205,9 +204,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
                 left(name);
             }
         }
-        EventKind::Lowered { .. } => {
-            counter!("resile_bulkhead_cuts_total", "upstream" => name.clone()).increment(1);
-        }
+        EventKind::Lowered { .. } => bump("resile_bulkhead_cuts_total"),
         EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. }
         | EventKind::StillLimiting { .. }

@@ -150,19 +150,20 @@ impl Event<'_> {
 
     /// Writes that many attempts fail or collide, or that none has failed for a while.
     pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NONE: &Kinds = &Kinds::new();
         let announced = "attempts announced a retry within";
         let of = |is_healthy| {
             if is_healthy { "retries on a healthy upstream" } else { "failures" }
         };
-        const NONE: &Kinds = &Kinds::new();
         let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
             EventKind::Surge { failures, lasted, begins, failure } => {
                 let lasted = Rounded(lasted);
                 let is_healthy = failure.is_of_healthy();
-                let then = match is_healthy {
-                    true => ", their lines are at DEBUG",
-                    false => ", the lines of further ones are at DEBUG",
+                let then = if is_healthy {
+                    ", their lines are at DEBUG"
+                } else {
+                    ", the lines of further ones are at DEBUG"
                 };
                 let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
                 write!(f, "surge of {}{goes_on}: {failures} ", of(is_healthy))?;

@@ -117,14 +117,11 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
         Some(strain)
     };
     let tell = |failure: Option<AttemptFailure<'_>>| {
-        let kind = match goes_on {
-            Some(Ended { lasted, times, refused, holds, .. }) => {
-                EventKind::StillLimiting { by, lasted, times, refused, holds, failure }
-            }
-            None => {
-                let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
-                EventKind::Limiting { by, limit, hold, full, failure }
-            }
+        let kind = if let Some(Ended { lasted, times, refused, holds, .. }) = goes_on {
+            EventKind::StillLimiting { by, lasted, times, refused, holds, failure }
+        } else {
+            let (limit, full) = (parts.limit(by), full.filter(|_| !begins));
+            EventKind::Limiting { by, limit, hold, full, failure }
         };
         emit(target, parts, now, kind);
     };

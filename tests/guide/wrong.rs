@@ -121,9 +121,12 @@ fn each_program_of_a_page_does_and_logs_what_the_page_says() {
             assert_eq!(section.program, read(&format!("tests/guide/wrong/{name}.rs")), "{name}");
             // A random delay may be drawn as zero.
             let has_delays = !section.text.contains("retrying at once");
-            let drawn = |line: &String| match has_delays {
-                true => line.replace("retrying at once: ", "retrying in 0ms: "),
-                false => line.clone(),
+            let drawn = |line: &String| {
+                if has_delays {
+                    line.replace("retrying at once: ", "retrying in 0ms: ")
+                } else {
+                    line.clone()
+                }
             };
             let log = log::of(run).into_iter();
             let log: Vec<_> = log.map(|line| as_on_the_page(&drawn(&line))).collect();
