@@ -144,7 +144,7 @@ pub(crate) struct Cell {
 
 /// The units that calls lack, if that is a strain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lack {
+pub(crate) struct Shortage {
     /// The time since which calls lack units.
     pub(crate) since: u64,
     /// The waits and refusals since then.
@@ -270,7 +270,7 @@ impl Cell {
         times: u64,
         refused: u64,
         now: u64,
-    ) -> Option<Lack> {
+    ) -> Option<Shortage> {
         let before = self.lacks_since.load(Ordering::Relaxed);
         let begins = is_first || before == NEVER;
         if begins {
@@ -285,7 +285,7 @@ impl Cell {
         let lasts = now.checked_sub(since)?;
         let is_long = lasts >= LONG && self.has_answered(since);
         let is_strain = is_long || now < self.short_until.load(Ordering::Relaxed);
-        is_strain.then_some(Lack { since, times, refused })
+        is_strain.then_some(Shortage { since, times, refused })
     }
 
     /// Returns whether the store answers and has done so since this time. True for a store that tells no

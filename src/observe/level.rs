@@ -29,6 +29,8 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::StillLimiting { by: HeldBy::Quota, .. } if event.gauges.is_shadowed() => {
             Level::DEBUG
         }
+        // A batch job waits for them as intended. The line of the start was the warning.
+        EventKind::StillLimiting { by: HeldBy::Bulkhead | HeldBy::Quota, .. } => Level::INFO,
         EventKind::Waiting { failure, .. } if failure.is_elsewhere() => Level::DEBUG,
         // A fallback has one line for each of its alternatives.
         EventKind::Waiting { .. } if event.call.is_some_and(|it| it.kind == CallKind::Fallback) => {

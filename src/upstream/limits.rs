@@ -9,7 +9,7 @@ use crate::breaker::State;
 use crate::budget::Budget;
 use crate::bulkhead::Bulkhead;
 #[cfg(feature = "fleet")]
-use crate::fleet::Lack;
+use crate::fleet::Shortage;
 use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
@@ -97,7 +97,9 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     let (began, times) = if parts.strains.has(by) {
         (began, times)
     } else {
-        let Some(Lack { since, times, refused }) = strain(parts, by, limited, now) else { return };
+        let Some(Shortage { since, times, refused }) = strain(parts, by, limited, now) else {
+            return;
+        };
         let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
         parts.strains.refused_before(by, refused.saturating_sub(is_refusal.into()));
         (since, times)
@@ -151,7 +153,7 @@ const fn minutes(_: &Parts, _: HeldBy) -> u64 {
 /// Returns the start of a strain, and the waits and refusals that it begins with. `None` if a call waits only
 /// because the lease of this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
-fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Lack> {
+fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Shortage> {
     let counts = limited != Limited::Again;
     let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
     match (by, &parts.quota) {
@@ -159,12 +161,12 @@ fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Lack>
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
             let waiting = quota.waiting();
             let (times, refused) = (u64::from(counts), u64::from(is_refusal));
-            let lack = parts.fleet.lacks_units(counts && waiting <= 1, times, refused, now)?;
+            let shortage = parts.fleet.lacks_units(counts && waiting <= 1, times, refused, now)?;
             // Each call that waits belongs to the strain, and those that have waited meanwhile.
-            let times = lack.times.max(u64::from(waiting)).max(1);
-            Some(Lack { times, ..lack })
+            let times = shortage.times.max(u64::from(waiting)).max(1);
+            Some(Shortage { times, ..shortage })
         }
-        _ => Some(Lack { since: now, times: counts.into(), refused: is_refusal.into() }),
+        _ => Some(Shortage { since: now, times: counts.into(), refused: is_refusal.into() }),
     }
 }
 

@@ -497,7 +497,7 @@ fn a_strain_that_goes_on_has_one_line_a_minute() {
         timer.advance(SECOND);
     }
     let told = lines();
-    let still = "WARN feed: bulkhead still full: 61 refused within 60.0s";
+    let still = "INFO feed: bulkhead still full: 61 refused within 60.0s";
     assert!(told.len() == 2 && told[1] == still, "{told:#?}");
 
     // A quota in shadow mode makes nobody wait.

@@ -133,11 +133,13 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 22] = [
-    "quota in shadow mode still used up: ",            // at DEBUG
-    "the circuit breaker is still open: ",             // a breaker has no strain
+const NO_WARNINGS: [&str; 24] = [
+    "quota in shadow mode still used up: ", // at DEBUG
+    "quota still used up: ",                // at INFO, as the next one
+    "bulkhead still full: ",
+    "the circuit breaker is still open: ", // a breaker has no strain
     "this attempt is refused, because it would wait ", // the row has a `…`
-    "it holds this attempt for ",                      // the row has a `…`
+    "it holds this attempt for ",          // the row has a `…`
     "quota too ",
     "and uses the reported limit",
     "so the rest is not used: raise the setting if you need more",
