@@ -76,7 +76,6 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     limited: Limited,
     failure: Option<TellFailure<'_>>,
 ) {
-    let counts = limited != Limited::Again;
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
     let hold = match &parts.cooldown {
@@ -92,7 +91,7 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     if let (HeldBy::Cooldown, Some(hold)) = (by, hold) {
         parts.fleet.holds(now.saturating_add(nanos(hold)));
     }
-    let (began, times) = (now, u64::from(counts));
+    let (began, times) = (now, u64::from(limited.counts()));
     #[cfg(feature = "fleet")]
     let (began, times) = if parts.strains.has(by) {
         (began, times)
@@ -100,8 +99,7 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
         let Some(Shortage { since, times, refused }) = strain(parts, by, limited, now) else {
             return;
         };
-        let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
-        parts.strains.refused_before(by, refused.saturating_sub(is_refusal.into()));
+        parts.strains.refused_before(by, refused.saturating_sub(limited.is_refusal().into()));
         (since, times)
     };
     // A wait for a quota counts when it ends.
@@ -154,8 +152,7 @@ const fn minutes(_: &Parts, _: HeldBy) -> u64 {
 /// because the lease of this process is too small, while the fleet may have units.
 #[cfg(feature = "fleet")]
 fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Shortage> {
-    let counts = limited != Limited::Again;
-    let is_refusal = matches!(limited, Limited::Refused | Limited::Full);
+    let (counts, is_refusal) = (limited.counts(), limited.is_refusal());
     match (by, &parts.quota) {
         (HeldBy::Quota, _) if parts.fleet.lacks_share(now) => None,
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::atomic::{self, Ordering};
 use std::time::Duration;
 
-use super::surge::{Over, Surge, Told};
+use super::surge::{Over, PERIOD, QUIET, Surge, Told};
 use crate::observe::HeldBy;
 use crate::sync::AtomicU64;
 
@@ -24,9 +24,6 @@ pub(crate) struct Strains {
     healthy: Surge,
 }
 
-/// The time without a wait or a refusal after which a strain has ended.
-const QUIET: u64 = 10_000; // ms
-
 /// What a part does to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limited {
@@ -37,6 +34,18 @@ pub(crate) enum Limited {
     Refused,
     /// It refuses the attempt because too many wait.
     Full,
+}
+
+impl Limited {
+    /// Returns whether this is a wait or a refusal that is not counted yet.
+    pub(super) fn counts(self) -> bool {
+        self != Self::Again
+    }
+
+    #[cfg(feature = "fleet")]
+    pub(super) const fn is_refusal(self) -> bool {
+        matches!(self, Self::Refused | Self::Full)
+    }
 }
 
 struct Strain {
@@ -52,9 +61,6 @@ struct Strain {
     /// not a subject of a model and always the standard library's.
     told: atomic::AtomicU64,
 }
-
-/// The time between two reports of a strain that goes on.
-const PERIOD: u64 = 60_000; // ms
 
 const FULL: u64 = 1 << 63;
 const TIMES_BITS: u32 = 20;

@@ -27,9 +27,11 @@ struct Seen {
 
 /// The number of failures that begins a surge.
 const MANY: u64 = 10;
-const QUIET: u64 = 10_000;
-/// The time between two reports of a surge that goes on.
-const PERIOD: u64 = 60_000;
+/// The time in milliseconds after which a surge or a strain has ended: without a failure, or without a wait or a
+/// refusal.
+pub(super) const QUIET: u64 = 10_000;
+/// The time in milliseconds between two reports of a surge or a strain that goes on.
+pub(super) const PERIOD: u64 = 60_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Course {
