@@ -53,7 +53,7 @@
 // `parts.rs` has the parts, `admit.rs` asks them and `report.rs` tells them the end of an attempt.
 // `held.rs` and `guard.rs` keep what an attempt holds, `pay.rs` pays the budget, `reservation.rs`
 // charges the quota, `latency.rs` knows the start, `lending.rs` and `nested.rs` share an admission with
-// calls within the attempt, and `limits.rs` tells when a part begins to refuse (`strain.rs`) and when many
+// calls within the attempt, and `limits.rs` tells when a part begins to refuse (`strains.rs`, each `strain.rs`) and when many
 // attempts fail (`surge.rs`).
 mod admit;
 mod as_target;
@@ -77,6 +77,7 @@ mod sending;
 #[cfg(feature = "fleet")]
 mod shared;
 mod strain;
+mod strains;
 mod surge;
 mod target;
 pub(crate) mod upstream;

@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
-use super::strain::Strains;
+use super::strains::Strains;
 use crate::adaptive::AdaptiveTimeout;
 use crate::breaker::{Breaker, State};
 use crate::budget::Budget;
