@@ -98,7 +98,7 @@ mod reqwest;
 mod service_limit;
 
 #[cfg(feature = "reqwest")]
-pub use self::reqwest::error_for_status;
+pub use self::reqwest::{error_for_status, start_of_body};
 pub use classifier::Classifier;
 pub use error::StatusError;
 pub use failure::Failure;

@@ -5,16 +5,20 @@ use reqwest::{Error, Response};
 use super::failure::{Outcome, READ};
 use super::{Classifier, Failure, StatusError};
 use crate::classify::Classify;
+#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
+use crate::timeout::Timeout;
 use crate::verdict::{Cut, Verdict};
 
 /// Returns answers other than 4xx and 5xx unchanged and turns the others into a [`Failure`].
 ///
 /// The failure keeps the headers and the start of the body. Reading the body stops
-/// after 1 KiB, and the rest is dropped with the connection. If a body breaks off, the part that
-/// arrived counts. A browser hands over whole bodies only, so there the body is read to its end.
+/// after 1 KiB or after 500 ms without a further byte, and the rest is dropped with the connection. If a body
+/// breaks off or stays silent, the part that arrived counts. A browser hands over whole bodies only, so there
+/// the body is read to its end.
 ///
-/// The function runs within the attempt, so the attempt timeout limits it. A body that stays silent
-/// for longer becomes a cut attempt, and its status is lost.
+/// The function runs within the attempt, so the attempt timeout limits it. If that comes before the 500 ms are
+/// over, the attempt is cut and its status is lost. The 500 ms are those of tokio's clock, also on an upstream with
+/// another timer. Without the feature `tokio` only the attempt timeout limits a silent body.
 ///
 /// The headers do not reach a quota. For that call [`learn`](super::learn) before this function.
 ///
@@ -51,32 +55,44 @@ pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
             let mut url = answer.url().clone();
             strip(&mut url);
             let headers = answer.headers().clone();
-            Err(Failure::refused(refused, headers, &start(answer).await).at(url.into()))
+            let body = start_of_body(answer, READ + 1).await;
+            Err(Failure::refused(refused, headers, &body).at(url.into()))
         }
     }
 }
 
-/// Reads the body until its end, or until [`READ`] bytes have arrived.
+/// The time after which a body that stays silent counts as it is.
+#[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
+const SILENCE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Reads the body of an error until its end, until `room` bytes have arrived, or until it stays silent for
+/// 500 ms. The head has told what matters most, so a body that never ends must not cost the status.
+#[doc(hidden)]
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-async fn start(mut answer: Response) -> Vec<u8> {
+pub async fn start_of_body(mut answer: Response, room: usize) -> Vec<u8> {
     let mut body = Vec::new();
-    while body.len() <= READ {
-        match answer.chunk().await {
-            Ok(Some(chunk)) => {
-                let left = (READ + 1).saturating_sub(body.len());
-                body.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
-            }
-            Ok(None) | Err(_) => break,
-        }
+    while body.len() < room {
+        let Some(chunk) = next_chunk(&mut answer).await else { break };
+        body.extend_from_slice(chunk.get(..room - body.len()).unwrap_or(&chunk));
     }
     body
 }
 
-/// Reads the body. There `reqwest` has no chunks.
+/// Returns the next part of the body, or `None` at its end, after an error or after a silence.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+async fn next_chunk(answer: &mut Response) -> Option<impl std::ops::Deref<Target = [u8]>> {
+    let chunk = async { answer.chunk().await.map_err(Failure::from) };
+    #[cfg(feature = "tokio")]
+    let chunk = Timeout::new(chunk, SILENCE);
+    chunk.await.ok().flatten()
+}
+
+/// Reads the body, and keeps `room` bytes of it. There `reqwest` has no chunks.
+#[doc(hidden)]
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-async fn start(answer: Response) -> Vec<u8> {
+pub async fn start_of_body(answer: Response, room: usize) -> Vec<u8> {
     let body = answer.bytes().await.unwrap_or_default();
-    body.iter().copied().take(READ + 1).collect()
+    body.iter().copied().take(room).collect()
 }
 
 /// Removes the parts of a URL that may hold a key.

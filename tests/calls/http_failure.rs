@@ -129,6 +129,20 @@ async fn a_refusal_keeps_its_status_its_hint_and_its_body() {
     assert_eq!(without_url(&format!("{failure:#}")), words.replace(", retry after 2s", ""));
 }
 
+/// The clock of tokio goes on as soon as nothing else happens, so the server need not be waited for.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_whose_body_stays_silent_keeps_its_status_and_its_hint() {
+    let start = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 9\r\n\r\n";
+    for (answer, body) in [(start.to_owned(), ""), (format!("{start}busy"), "busy")] {
+        let before = tokio::time::Instant::now();
+        let failure = failure_of(Does::Silent(answer.leak())).await;
+        assert!((500..=501).contains(&before.elapsed().as_millis()), "{:?}", before.elapsed());
+        assert_eq!(failure.status(), Some(StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!((failure.retry_after(), failure.body()), (Some(SECOND * 2), body));
+        assert!(POST.classify(&failure).is_some_and(|verdict| verdict.is_again()), "{failure:?}");
+    }
+}
+
 /// The wait stands behind the URL, so nobody takes it for a part of the URL.
 #[tokio::test]
 async fn the_wait_of_a_refusal_is_told_once_in_each_form() {
@@ -414,7 +428,7 @@ async fn a_reset_after_the_request_is_not_repeated_for_a_post() {
     }
 }
 
-/// The attempt timeout limits the reading of a body, and the cut counts as one.
+/// An attempt timeout that comes before the end of the silence cuts the attempt, and the cut counts as one.
 #[tokio::test]
 async fn a_silent_body_is_cut_by_the_attempt_timeout() {
     let silent = Does::Silent("HTTP/1.1 503 Service Unavailable\r\n\r\nbus");
@@ -422,11 +436,13 @@ async fn a_silent_body_is_cut_by_the_attempt_timeout() {
         let (address, requests, _) = serve(std::slice::from_ref(&silent)).await;
         let client = client();
         let policy = RetryPolicy::new()
-            .with_attempt_timeout(SECOND)
+            .with_attempt_timeout(SECOND / 4)
             .with_backoff(Backoff::none())
             .with_classifier(classifier);
         let outcome = retry(|_| send(&client, address), policy, Never).await;
         assert_eq!((outcome.is_ok(), requests.load(SeqCst)), (sends == 2, sends));
+        let cut = outcome.err().map(|gave_up| gave_up.cut().is_some());
+        assert_ne!(cut, Some(false), "the status is lost");
     }
 }
 

@@ -4,22 +4,21 @@ use std::error::Error;
 
 use reqwest::Response;
 
-#[cfg(all(target_family = "wasm", target_os = "unknown"))]
-use self::start_of_whole as start;
 use crate::failure::Failure;
 use crate::kind::Kind;
 use crate::limits::{learn_limits, learn_used_requests};
 use crate::reply::Reply;
 use crate::usage::record_usage;
 use resile::http::headers::now;
+use resile::http::start_of_body;
 
 /// The number of bytes of an error's body after which reading stops.
 const READ: usize = 256 * 1024;
 
 /// Returns answers with a good status unchanged and turns the others into a [`Failure`].
 ///
-/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB. If a body
-/// breaks off, the part that arrived is classified. A browser hands over whole bodies only. There an
+/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB or after 500 ms without a
+/// further byte. If a body breaks off or stays silent, the part that arrived is classified. A browser hands over whole bodies only. There an
 /// error's body is read to its end, and a body that breaks off is lost.
 ///
 /// Passes the limits in the headers of every answer to the quota of the current attempt, as
@@ -53,33 +52,13 @@ pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
         return Ok(answer);
     }
     let headers = answer.headers().clone();
-    let body = start(answer).await;
+    let body = start_of_body(answer, READ).await;
     let reply = Reply::new(&body).with_status(status.as_u16()).with_headers(&headers);
     let failure = reply.classify(now());
     if failure.is_about_requests() {
         learn_used_requests(status, &headers);
     }
     Err(failure)
-}
-
-/// Reads the body until its end, or until [`READ`] bytes have arrived.
-#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-async fn start(mut answer: Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while body.len() < READ {
-        match answer.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) | Err(_) => break,
-        }
-    }
-    body
-}
-
-/// Reads the body, and keeps [`READ`] bytes of it. There `reqwest` has no chunks.
-#[cfg(all(target_family = "wasm", target_os = "unknown"))]
-async fn start_of_whole(answer: Response) -> Vec<u8> {
-    let body = answer.bytes().await.unwrap_or_default();
-    body.iter().copied().take(READ).collect()
 }
 
 /// Reads a whole answer and records its usage. Returns the body of a good answer.
