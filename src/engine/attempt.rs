@@ -12,6 +12,7 @@ use crate::policy::Rules;
 use crate::quota::Collecting;
 use crate::time::Timer;
 use crate::upstream::{Around, Endpoint, Name, TargetFor};
+use crate::verdict::Cut;
 
 /// The attempt in flight, and the limits that may cut it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -84,6 +85,7 @@ where
             Until::Finish => return Poll::Pending,
             Until::Timeout(_) | Until::Deadline => {}
             Until::Nothing | Until::Delay(_) => {
+                self.note_doubt();
                 if !self.policy.has_timeouts() && self.learns().is_none() {
                     self.engine.note_start();
                     self.engine.until.set(Until::Finish);
@@ -107,6 +109,16 @@ where
         }
         pending.drop_sleep();
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
+    }
+
+    /// Notes whether a drop of the attempt would leave a doubt. A call that is dropped cannot ask its classifier.
+    #[inline]
+    fn note_doubt(&mut self) {
+        if self.engine.guard.target.listens() {
+            let dropped = self.policy.rules().classifier().classify_cut(Cut::Deadline);
+            let leaves_doubt = dropped.is_some_and(|it| it.is_in_doubt(Some(Cut::Deadline)));
+            self.engine.last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
+        }
     }
 
     /// Returns true if the limit of the attempt is the deadline, which coincides with that of a fallback around

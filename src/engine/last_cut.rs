@@ -5,7 +5,8 @@ use crate::time::nanos;
 use crate::verdict::Cut;
 
 /// The cut of the last attempt that has finished, or none if it returned an error, what is known of the
-/// request of the attempt that was dropped last, and whether any attempt may have had an effect. One word.
+/// request of the attempt that was dropped last, whether any attempt may have had an effect, and whether a drop of
+/// the attempt in flight would leave a doubt. One word.
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]
@@ -15,7 +16,8 @@ const UNSENT: u64 = 1 << 63;
 const EFFECT: u64 = 1 << 62;
 const BEGUN: u64 = 1 << 61;
 const COMMIT: u64 = UNSENT | BEGUN;
-const NONE: u64 = BEGUN - 1;
+const DOUBT: u64 = 1 << 60;
+const NONE: u64 = DOUBT - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -47,6 +49,18 @@ impl LastCut {
     #[inline]
     pub(super) const fn has_effect(self) -> bool {
         self.0 & EFFECT != 0
+    }
+
+    /// Returns this cut, while an attempt is in flight that nobody may send again if it is dropped.
+    #[inline]
+    pub(super) const fn with_doubt(self, is_in_doubt: bool) -> Self {
+        Self(self.0 & !DOUBT | if is_in_doubt { DOUBT } else { 0 })
+    }
+
+    /// Returns true if a drop of the attempt in flight leaves a doubt.
+    #[inline]
+    pub(super) const fn leaves_doubt(self) -> bool {
+        self.0 & DOUBT != 0
     }
 
     /// Returns this cut, but of an attempt of whose request this is known.
@@ -110,6 +124,11 @@ mod tests {
             let after = unsent.with_effect().then(None).with(Sending::Unknown).then(cut);
             assert_eq!((after.get(), after.is_unsent(), after.has_effect()), (cut, false, true));
         }
+        let in_flight = LastCut::new(None).with_doubt(true).with(Sending::NotSent);
+        assert!(in_flight.leaves_doubt() && in_flight.get().is_none() && !in_flight.has_effect());
+        assert!(
+            !in_flight.then(None).leaves_doubt() && !in_flight.with_doubt(false).leaves_doubt()
+        );
         let longest = Some(Cut::AttemptTimeout(Duration::from_nanos(STREAM - 1)));
         assert_eq!(LastCut::new(Some(Cut::AttemptTimeout(Duration::MAX))).get(), longest);
         assert_eq!(LastCut::new(Some(Cut::Deadline)).get(), None);

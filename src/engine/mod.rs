@@ -20,6 +20,7 @@
 mod attempt;
 mod begin;
 mod close;
+mod dropped;
 mod emit;
 mod ending;
 mod engine;

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::until::Until;
 use super::{CallPolicy, CallState, Engine};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
@@ -28,6 +29,7 @@ where
         let engine = &mut self.engine;
         let is_first = engine.guard.progress.attempts == 1;
         if is_first && X::ALONE {
+            engine.until.set(Until::Nothing);
             return;
         }
         // A first attempt that was never pending teaches no limit and is no event for most observers.
@@ -109,12 +111,13 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         flows_since: Option<u64>,
     ) -> Option<Ended> {
         let is_retried = self.guard.progress.attempts > 1;
+        let was_pending = self.until.take() != Until::Nothing;
         if X::ALONE {
             return is_retried.then_some(Ended { began: None, now: None });
         }
         let wants_all = self.guard.target.wants_all();
         // An attempt that was ready at once teaches no limit.
-        if !self.until.is_nothing() && self.learns(is_learned).is_some() {
+        if was_pending && self.learns(is_learned).is_some() {
             self.learn_from(slot, is_learned);
         }
         // One reading ends both the attempt and the call.

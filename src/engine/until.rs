@@ -71,6 +71,12 @@ impl Packed {
         until
     }
 
+    /// Returns whether an attempt is in flight that was pending.
+    #[inline]
+    pub(super) const fn is_in_flight(&self) -> bool {
+        self.0 >= TIMEOUTS
+    }
+
     #[inline]
     pub(super) const fn is_nothing(&self) -> bool {
         self.0 == NOTHING
@@ -89,6 +95,8 @@ mod tests {
         for until in delays.into_iter().chain(timeouts).chain(others) {
             let packed = Packed::new(until);
             assert_eq!((packed.get(), packed.is_nothing()), (until, until == Until::Nothing));
+            let is_between = matches!(until, Until::Nothing | Until::Delay(_));
+            assert_eq!(packed.is_in_flight(), !is_between);
         }
         assert_eq!(size_of::<Packed>(), 8);
     }

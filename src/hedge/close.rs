@@ -9,7 +9,7 @@ use crate::engine::{Classified, Finish};
 use crate::error::GaveUp;
 use crate::observe::EventKind;
 use crate::policy::{AsPolicy, Attempt, Sending, StopReason};
-use crate::upstream::TargetFor;
+use crate::upstream::{TargetFor, drops};
 use crate::verdict::Health;
 
 /// The finish of an attempt, and the close of the call with it.
@@ -89,11 +89,14 @@ where
     pub(super) fn drop_losers(self: Pin<&mut Self>, won: Option<u32>) {
         let mut this = self.project();
         let first = this.first.is_some().then_some(1);
-        this.first.set(None);
         let hedges = std::mem::take(this.hedges);
         let lost: Vec<u32> =
             first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
-        drop(hedges);
+        // This call tells of each of them.
+        drops(|| {
+            this.first.set(None);
+            drop(hedges);
+        });
         for number in &lost {
             this.call.learn_overtaken(*number as usize - 1, delay(this.call));
         }

@@ -48,10 +48,12 @@ pub struct Call {
     /// events up to 65,535 and starts again at 1. Calls without an upstream have one count
     /// together.
     pub number: u16,
-    /// The number of attempts that the policy allows. For a fallback, the number of alternatives.
+    /// The number of attempts that the policy allows. For a fallback, the number of alternatives. `u32::MAX` in
+    /// [`EventKind::Dropped`], where it is not known.
     pub allowed: u32,
     /// True if the call runs within an attempt or an alternative of another call on the same
-    /// upstream. It is only known if an observer of all events observes the other call.
+    /// upstream. It is only known if an observer of all events observes the other call, and not in
+    /// [`EventKind::Dropped`].
     pub is_part: bool,
     /// True if the metrics count the attempts of this call.
     pub(crate) counts_attempts: bool,
@@ -91,7 +93,8 @@ impl CallKind {
 
 /// The kind of an event with its data.
 ///
-/// A call ends with exactly one `Succeeded` or `GaveUp` unless the call is dropped. Some observers
+/// A call ends with exactly one `Succeeded` or `GaveUp` unless the program drops it, and then with `Dropped` if an
+/// attempt was in flight. Some observers
 /// do not [want all events](super::Observe::wants_all): these get `Started` only for hedges, and no
 /// `Succeeded` for a first attempt.
 #[derive(Clone, Copy)]
@@ -186,6 +189,23 @@ pub enum EventKind<'a> {
     Lost {
         /// The number of the attempt.
         attempt: u32,
+    },
+    /// The program dropped the call while an attempt was in flight, such as the handler of a client that has
+    /// disconnected or the losing branch of a `select!`.
+    ///
+    /// A call that a limit of this crate drops has no such event, because the call with the limit reports it. Nor
+    /// has a call that waits for an attempt to begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an
+    /// [`Admission`](crate::call::Admission), a stream after its first content, and a call that is dropped by a
+    /// panic.
+    #[non_exhaustive]
+    Dropped {
+        /// The number of attempts started.
+        attempts: u32,
+        /// The time since the start of the call.
+        elapsed: Duration,
+        /// True if the request may have been executed and must not be sent again, as the classifier states of an
+        /// attempt that is cut.
+        in_doubt: bool,
     },
     /// The call succeeded. With more than one attempt, the call recovered.
     #[non_exhaustive]
@@ -371,7 +391,7 @@ impl fmt::Debug for EventKind<'_> {
 
 impl EventKind<'_> {
     /// Returns a stable word for logs: `nested`, `started`, `held`, `settled`, `failed`, `waiting`,
-    /// `denied`, `lost`, `succeeded`, `gave_up`, `limiting`, `still_limiting`, `relieved`, `surge`,
+    /// `denied`, `lost`, `dropped`, `succeeded`, `gave_up`, `limiting`, `still_limiting`, `relieved`, `surge`,
     /// `surge_over`, `lowered`, `learned`, `breaker`, `fleet`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -384,6 +404,7 @@ impl EventKind<'_> {
             Self::Waiting { .. } => "waiting",
             Self::Denied { .. } => "denied",
             Self::Lost { .. } => "lost",
+            Self::Dropped { .. } => "dropped",
             Self::Succeeded { .. } => "succeeded",
             Self::GaveUp { .. } => "gave_up",
             Self::Limiting { .. } => "limiting",

@@ -66,6 +66,8 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         | EventKind::Breaker { transition: Transition::Closed { .. }, .. }
         | EventKind::Relieved { .. }
         | EventKind::SurgeOver { .. } => Level::INFO,
+        // Nobody has an error, and somebody must find out the outcome.
+        EventKind::Dropped { in_doubt: true, .. } => Level::WARN,
         EventKind::Started { attempt, .. } => {
             let is_hedge =
                 event.call.is_some_and(|call| call.kind == CallKind::Hedge) && !attempt.is_first();
@@ -78,6 +80,7 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
             return None;
         }
         EventKind::Held { .. }
+        | EventKind::Dropped { .. }
         | EventKind::Denied { .. }
         | EventKind::Lowered { .. }
         | EventKind::Breaker { .. } => Level::DEBUG,

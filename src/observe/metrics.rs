@@ -21,7 +21,7 @@ use crate::verdict::{Cut, Health};
 ///
 /// | series | kind | labels | value |
 /// |---|---|---|---|
-/// | `resile_calls_total` | counter | `outcome`: `ok`, or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str); `health`: that of the last verdict, `healthy` after a success | calls that ended |
+/// | `resile_calls_total` | counter | `outcome`: `ok`, `dropped` after [`EventKind::Dropped`](super::EventKind::Dropped), or the reason for giving up, as [`StopReason::as_str`](crate::StopReason::as_str); `health`: that of the last verdict, `healthy` after a success | calls that ended |
 /// | `resile_calls_in_doubt_total` | counter | | calls among these that ended [in doubt](crate::GaveUp::is_in_doubt): the request may have been executed and must not be sent again, so somebody must find out |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
@@ -191,6 +191,10 @@ fn publish(event: &Event<'_>, name: &SharedString) {
             call_ended(reason.as_str(), failure.health(), elapsed);
             doubt(name, in_doubt && !is_part);
         }
+        EventKind::Dropped { elapsed, in_doubt, .. } => {
+            call_ended("dropped", Health::Unknown, elapsed);
+            doubt(name, in_doubt);
+        }
         EventKind::Breaker { transition, .. } => {
             let to = state_after(transition);
             count("resile_breaker_transitions_total", "to", to);
@@ -198,12 +202,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::Limiting { by, .. } => limiting(by, 1.0),
         EventKind::Relieved { by, .. } => limiting(by, 0.0),
         #[cfg(feature = "fleet")]
-        EventKind::Fleet(status) => {
-            count("resile_fleet_transitions_total", "to", status.state.as_str());
-            if status.state == fleet::State::Left {
-                left(name);
-            }
-        }
+        EventKind::Fleet(status) => moved(name, status.state),
         EventKind::Lowered { .. } => bump("resile_bulkhead_cuts_total"),
         EventKind::Learned(finding) => found(name, &finding),
         EventKind::Lost { .. }
@@ -233,10 +232,15 @@ fn held(event: &Event<'_>, name: &SharedString, by: HeldBy, delay: Option<Durati
     }
 }
 
-/// Publishes that this process has left its fleet. A gauge cannot be taken back, and the last numbers are not
-/// those of now.
+/// Counts a change of the state of the fleet. A gauge cannot be taken back, and the last numbers are not those
+/// of now if this process has left.
 #[cfg(feature = "fleet")]
-fn left(name: &SharedString) {
+fn moved(name: &SharedString, to: fleet::State) {
+    let (series, upstream) = ("resile_fleet_transitions_total", name.clone());
+    counter!(series, "upstream" => upstream, "to" => to.as_str()).increment(1);
+    if to != fleet::State::Left {
+        return;
+    }
     gauge!("resile_fleet_shared", "upstream" => name.clone()).set(0.0);
     for series in ["resile_fleet_members", "resile_fleet_age_seconds"] {
         gauge!(series, "upstream" => name.clone()).set(f64::NAN);

@@ -82,6 +82,15 @@ impl fmt::Display for Event<'_> {
             EventKind::Lost { attempt: lost } => {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
             }
+            EventKind::Dropped { attempts, elapsed, in_doubt } => {
+                write!(
+                    f,
+                    "dropped by the program in {attempt} {attempts} after {}",
+                    Rounded(elapsed)
+                )?;
+                f.write_str(if in_doubt { ", " } else { "" })?;
+                f.write_str(if in_doubt { IN_DOUBT } else { "" })
+            }
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number}{of} succeeded")?;
                 self.write_request(f)

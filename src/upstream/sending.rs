@@ -19,6 +19,11 @@ pub(crate) fn drops(drop: impl FnOnce()) -> Sending {
     question::ask(&SENDING, Sending::Unknown, drop).1.unwrap_or_default()
 }
 
+/// Returns whether a call on this thread drops an attempt at its limit or by its token.
+pub(crate) fn is_asked() -> bool {
+    SENDING.try_with(|sending| sending.get() != Sending::Unasked).unwrap_or_default()
+}
+
 /// Notes that the attempt that is being dropped has sent nothing.
 pub(crate) fn note_unsent() {
     note(Sending::NotSent);
@@ -55,7 +60,8 @@ mod tests {
     #[test]
     fn what_may_have_been_sent_is_not_unsent() {
         note_unsent();
-        assert_eq!(drops(|| {}), Sending::Unknown, "nobody asked before");
+        assert!(!is_asked());
+        assert_eq!(drops(|| assert!(is_asked())), Sending::Unknown, "nobody asked before");
         assert_eq!(drops(note_unsent), Sending::NotSent);
         let both = |first: fn(), second: fn()| {
             drops(|| {

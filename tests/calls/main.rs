@@ -24,6 +24,7 @@ mod diagnostics;
 mod doubt;
 mod draws;
 mod drop_at_every_await;
+mod dropped;
 mod effects;
 mod endings;
 mod error;

@@ -256,6 +256,28 @@ fn calls_in_doubt_are_counted() {
 }
 
 /// The release makes a call wait several times. The counter counts it once, as the log does.
+/// A dropped call is one call, and in doubt if its request must not be sent again.
+#[test]
+fn calls_that_the_program_drops_are_counted() {
+    let weather = published_as("weather");
+    let recorder = recorded(async {
+        for verdict in [Verdict::transient(), Verdict::transient().not_again()] {
+            let policy = RetryPolicy::new().with_classifier(Always.cut_is(verdict));
+            let hang = |_| std::future::pending::<Result<(), Down>>();
+            let call = retry(hang, policy, Never).on(&weather);
+            tokio::time::timeout(SECOND, call).await.unwrap_err();
+        }
+    });
+    let mut published = published(&recorder);
+    published.retain(|series, _| series.contains("_call"));
+    let expected = [
+        ("resile_call_duration_seconds{outcome=dropped}", "[1.0, 1.0]"),
+        ("resile_calls_in_doubt_total{}", "1"),
+        ("resile_calls_total{health=unknown,outcome=dropped}", "2"),
+    ];
+    assert_eq!(published, all(expected));
+}
+
 #[test]
 fn a_release_counts_no_waits() {
     let weather = published_as("weather").with_cooldown(Cooldown::new()).with_seed(1);

@@ -63,6 +63,14 @@ async fn is_dropped<E: std::error::Error + 'static>(classifier: impl Classify<E>
     retry(send, policy, &token).on(&feed()).await.unwrap_err();
 }
 
+/// The program drops an order in flight.
+async fn is_dropped_by_the_program(classifier: impl Classify<std::io::Error>) {
+    let feed = feed();
+    let send = |_| pending::<std::io::Result<()>>();
+    let call = retry(send, TWICE.with_classifier(classifier), Never).on(&feed);
+    tokio::time::timeout(SECOND, call).await.unwrap_err();
+}
+
 /// A classifier that knows what to do with the first attempt only.
 struct FirstOnly(std::cell::Cell<bool>, Option<Verdict>);
 
@@ -101,6 +109,7 @@ async fn ends_of_calls() {
         fails(TWICE.with_classifier(move |_: &&str| lost.keyed())).await;
     }
     is_dropped(resile::io::Classifier::non_idempotent()).await;
+    is_dropped_by_the_program(resile::io::Classifier::non_idempotent()).await;
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
     is_dropped::<resile::http::Failure>(order).await;
     fails(TWICE.with_classifier(then(None))).await;

@@ -1,0 +1,49 @@
+use std::thread;
+use std::time::Duration;
+
+use super::Engine;
+use crate::observe::{Call, Event, EventKind};
+use crate::upstream::{Endpoint, is_asked};
+
+/// The drop of a call whose attempt is in flight: no error reaches anybody, so the observer is the only witness.
+impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.until.is_in_flight() {
+            self.tell_dropped();
+        }
+    }
+}
+
+impl<X: Endpoint, const N: usize> Engine<X, N> {
+    /// Reports the drop to the observer. A call that a limit of another call drops is told by that one. A second
+    /// panic within a panic would end the process.
+    #[cold]
+    #[inline(never)]
+    fn tell_dropped(&self) {
+        let target = &self.guard.target;
+        if !target.listens() || is_asked() || thread::panicking() {
+            return;
+        }
+        let (progress, parts) = (&self.guard.progress, target.parts());
+        let now = target.reading().unwrap_or(self.started);
+        let call = Call {
+            kind: progress.kind(),
+            number: progress.number(parts.map(|parts| &parts.calls)),
+            site: self.site,
+            allowed: u32::MAX,
+            is_part: false,
+            counts_attempts: false,
+            is_told: false,
+        };
+        let elapsed = if self.clock_runs() { now.saturating_sub(self.started) } else { 0 };
+        let kind = EventKind::Dropped {
+            attempts: progress.attempts,
+            elapsed: Duration::from_nanos(elapsed),
+            in_doubt: self.last_cut.leaves_doubt(),
+        };
+        let gauges = parts.map(|parts| parts.gauges(|| now)).unwrap_or_default();
+        let (upstream, call) = (target.name(), Some(call));
+        target.observe(&Event { upstream, call, kind, gauges, place: None, kinds: None });
+    }
+}

@@ -1,0 +1,238 @@
+//! A call that the program drops: the observer is told of an attempt in flight, once, and of nothing else.
+
+use std::future::{pending, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use resile::classify::ClassifyExt;
+use resile::observe::Event;
+use resile::time::ManualTimer;
+use resile::{
+    Backoff, FallbackPolicy, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, Upstream,
+    Verdict, fallback, hedge, retry, retry_stream,
+};
+
+use super::script::{Down, Script, Step, poll};
+
+const SECOND: Duration = Duration::from_secs(1);
+const ORDER: &str = ", the request may have been executed and must not be sent again";
+
+/// The events of one scene: their words and their lines.
+#[derive(Default)]
+struct Seen(Mutex<Vec<(&'static str, String)>>);
+
+impl Seen {
+    fn observe(&self, event: &Event<'_>) {
+        self.0.lock().unwrap().push((event.kind.as_str(), event.to_string()));
+    }
+
+    fn words(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().iter().map(|(word, _)| *word).collect()
+    }
+
+    fn dropped(&self) -> Vec<String> {
+        let seen = self.0.lock().unwrap();
+        seen.iter().filter(|(word, _)| *word == "dropped").map(|(_, line)| line.clone()).collect()
+    }
+}
+
+/// Polls a call n times and drops it, for every n until it completes.
+fn drop_at_every_await(
+    call: &impl AsyncFn(&Script, &Upstream<ManualTimer>, &Seen) -> Result<u32, ()>,
+) -> u32 {
+    const SCRIPTS: &[&[Step]] = &[
+        &[Step::Succeed],
+        &[Step::Pend(3, true)],
+        &[Step::Pend(2, false)],
+        &[Step::Fail, Step::Pend(2, true)],
+        &[Step::Pend(1, false), Step::Fail, Step::Pend(2, false), Step::Succeed],
+        &[Step::Fail, Step::Fail, Step::Hang],
+    ];
+    let mut in_flight = 0;
+    for steps in SCRIPTS {
+        for polls in 0..40 {
+            let (script, timer, seen) = (Script::new(steps), ManualTimer::new(), Seen::default());
+            let upstream = Upstream::new("shop").with_timer(timer.clone());
+            let mut call = Box::pin(call(&script, &upstream, &seen));
+            let mut is_done = false;
+            for _ in 0..polls {
+                is_done = poll(call.as_mut()).is_ready();
+                if is_done {
+                    break;
+                }
+                if let Some(left) = timer.until_next() {
+                    timer.advance(left.min(SECOND));
+                }
+            }
+            let before = seen.words();
+            drop(call);
+            // An attempt is in flight if nothing has been told since its start.
+            let expected = usize::from(!is_done && before.last() == Some(&"started"));
+            let after = seen.words();
+            assert_eq!(after.len(), before.len() + expected, "{polls} polls: {before:?} {after:?}");
+            assert_eq!(seen.dropped().len(), expected, "{polls} polls: {before:?} {after:?}");
+            in_flight += expected;
+            if is_done {
+                break;
+            }
+        }
+    }
+    u32::try_from(in_flight).unwrap()
+}
+
+const POLICY: RetryPolicy = RetryPolicy::new()
+    .with_total_timeout(Duration::from_secs(60))
+    .with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
+
+#[test]
+fn a_retry_that_is_dropped_tells_of_an_attempt_in_flight_once() {
+    for policy in [POLICY, POLICY.with_attempt_timeout(SECOND * 5), POLICY.without_total_timeout()]
+    {
+        let told =
+            drop_at_every_await(&async |script: &Script, upstream: &Upstream<_>, seen: &Seen| {
+                let observer = |event: &Event<'_>| seen.observe(event);
+                let upstream = upstream.observed_by(&observer);
+                retry(|_| script.play(), policy, Never).on(upstream).await.map_err(drop)
+            });
+        assert!(told > 8, "{told}");
+    }
+}
+
+#[test]
+fn a_single_call_that_is_dropped_tells_of_it_once() {
+    let told =
+        drop_at_every_await(&async |script: &Script, upstream: &Upstream<_>, seen: &Seen| {
+            let observer = |event: &Event<'_>| seen.observe(event);
+            let upstream = upstream.observed_by(&observer);
+            script.play().through(upstream, |_: &Down| true).await.map_err(drop)
+        });
+    assert!(told > 5, "{told}");
+}
+
+/// Starts a call, drops it after three seconds and returns the lines that tell of it.
+fn lines<F: Future>(
+    call: impl FnOnce(Upstream<ManualTimer>) -> F,
+    seen: &Seen,
+    timer: &ManualTimer,
+) -> Vec<String> {
+    let mut call = Box::pin(call(Upstream::new("shop").with_timer(timer.clone())));
+    for _ in 0..3 {
+        assert!(poll(call.as_mut()).is_pending());
+        timer.advance(SECOND);
+    }
+    drop(call);
+    seen.dropped()
+}
+
+/// An order that nobody may send again has the words that its cut would have. A read has none.
+#[test]
+fn the_words_are_those_of_the_classifier_on_a_cut() {
+    for (verdict, words) in [
+        (Some(Verdict::transient().not_again()), ORDER),
+        (Some(Verdict::transient()), ""),
+        (Some(Verdict::transient().keyed()), ""),
+    ] {
+        let (seen, timer) = (Seen::default(), ManualTimer::new());
+        let policy = POLICY.with_classifier((|_: &Down| true).cut_is(verdict.unwrap()));
+        let told = lines(
+            async |upstream| {
+                let observer = |event: &Event<'_>| seen.observe(event);
+                let hang = |_| pending::<Result<(), Down>>();
+                retry(hang, policy, Never).on(upstream.observed_by(&observer)).await
+            },
+            &seen,
+            &timer,
+        );
+        assert_eq!(told, [format!("shop: dropped by the program in attempt 1 after 3.0s{words}")]);
+    }
+}
+
+/// The retry before has waited for a second.
+#[test]
+fn the_attempt_and_the_time_are_those_of_the_call() {
+    let (seen, timer) = (Seen::default(), ManualTimer::new());
+    let told = lines(
+        async |upstream| {
+            let observer = |event: &Event<'_>| seen.observe(event);
+            let once = async |attempt: resile::Attempt| match attempt.number() {
+                1 => Err::<(), _>(Down(1)),
+                _ => pending().await,
+            };
+            retry(once, POLICY, Never).on(upstream.observed_by(&observer)).await
+        },
+        &seen,
+        &timer,
+    );
+    assert_eq!(told, ["shop: dropped by the program in attempt 2 after 3.0s"]);
+}
+
+#[test]
+fn a_stream_tells_of_a_drop_before_its_first_content_only() {
+    for (items, expected) in [(0, 1), (2, 0)] {
+        let (seen, timer) = (Seen::default(), ManualTimer::new());
+        let told = lines(
+            async |upstream| {
+                let observer = |event: &Event<'_>| seen.observe(event);
+                let open = |_| {
+                    let items = (0..items).map(Ok::<_, Down>);
+                    ready(Ok(
+                        futures_util::stream::iter(items).chain(futures_util::stream::pending())
+                    ))
+                };
+                let answer = retry_stream(open, POLICY, Never).on(upstream.observed_by(&observer));
+                answer.collect::<Vec<_>>().await
+            },
+            &seen,
+            &timer,
+        );
+        assert_eq!(told.len(), expected, "{told:?}");
+    }
+}
+
+/// The call with the limit tells of it, and so does a hedge of the attempts that it drops.
+#[test]
+fn a_call_that_another_call_drops_has_no_line() {
+    let (seen, timer) = (Seen::default(), ManualTimer::new());
+    let upstream = Upstream::new("shop").with_timer(timer.clone());
+    let observer = |event: &Event<'_>| seen.observe(event);
+    let inner = || async {
+        let hang = |_| pending::<Result<(), Down>>();
+        let call = retry(hang, RetryPolicy::new(), Never).on(upstream.observed_by(&observer));
+        call.await.map_err(|_| Down(1))
+    };
+    let limits = POLICY.with_attempts(1).with_attempt_timeout(SECOND);
+    let outer = retry(|_| inner(), limits, Never).on(upstream.observed_by(&observer));
+    super::script::drive(outer, &timer).unwrap_err();
+    let policy = FallbackPolicy::new().with_total_timeout(SECOND);
+    let models = ["first"];
+    let outer = fallback(&models, |_| inner(), policy, Never).on(upstream.observed_by(&observer));
+    super::script::drive(outer, &timer).unwrap_err();
+    let policy = HedgePolicy::new().with_delay(SECOND);
+    let second = async |attempt: resile::Attempt| match attempt.number() {
+        1 => inner().await,
+        _ => Ok(()),
+    };
+    let outer = hedge(second, policy, Never).on(upstream.observed_by(&observer));
+    super::script::drive(outer, &timer).unwrap();
+    assert_eq!(seen.dropped(), [""; 0]);
+    assert!(seen.words().contains(&"lost"), "{:?}", seen.words());
+}
+
+/// A second panic would end the process, so an observer is not called in a panic.
+#[test]
+fn a_call_that_a_panic_drops_is_not_told() {
+    let (seen, timer) = (Seen::default(), ManualTimer::new());
+    let upstream = Upstream::new("shop").with_timer(timer);
+    let observer = |event: &Event<'_>| seen.observe(event);
+    let panics = AssertUnwindSafe(|| {
+        let hang = |_| pending::<Result<(), Down>>();
+        let mut call = Box::pin(retry(hang, POLICY, Never).on(upstream.observed_by(&observer)));
+        assert!(poll(call.as_mut()) == Poll::Pending);
+        panic!("the program");
+    });
+    assert!(catch_unwind(panics).is_err());
+    assert_eq!(seen.words(), ["started"]);
+}
