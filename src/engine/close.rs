@@ -237,6 +237,9 @@ where
             last
         };
         facts.verdict = reason.verdict(last, facts.retry_after);
+        if facts.effect.request == Request::Keyed {
+            facts.verdict = facts.verdict.map(Verdict::keyed);
+        }
         if !facts.effect.may_have {
             let unsent = facts.attempts == 0;
             let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };
