@@ -5,6 +5,7 @@ use std::iter;
 use ::tonic::{Code, ConnectError, Status, TimeoutExpired};
 use resile::error::Boxed;
 use resile::io::{Classifier, never_sent};
+use resile::timeout::Elapsed;
 use resile::{GaveUp, Verdict};
 
 use super::{Failure, Pushback, by_code, by_retry_info, code, name, retry_info, with_retry_info};
@@ -22,7 +23,8 @@ use crate::{Idempotency, http2, hyper};
 ///    what it wants
 /// 2. the source chain: no connection was made, the peer reset the stream, or it closed the
 ///    connection and did not process the stream
-/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. A
+/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. So may that of a
+///    [`Failure`] which a missed limit of the program became. A
 ///    connection that closed before the request began has this code too, and any request is sent again
 /// 4. the words of `tonic` for an unknown compression. It may be that of the answer, so a request that is not
 ///    idempotent is in [doubt](resile::GaveUp::is_in_doubt)
@@ -127,7 +129,9 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
             let verdict = Classifier::idempotent().verdict(error);
             return Some(verdict.map_or_else(|| unsent(idempotency), Verdict::not_sent));
         }
-        if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
+        let is_expired = error.is::<TimeoutExpired>() && status.code() == Code::Cancelled;
+        // A limit of the program on the call or on a silence of the stream.
+        if is_expired || error.is::<Elapsed>() {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
         }
         if status.code() == Code::Cancelled && is_canceled(error) {
