@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Extensions, Request, Response};
