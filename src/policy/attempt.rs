@@ -173,6 +173,7 @@ impl fmt::Debug for Attempt {
             .field("delay", &self.delay())
             .field("remaining", &self.remaining())
             .field("limit", &time(self.limit))
+            .field("stream", &self.is_stream)
             .finish()
     }
 }

@@ -105,13 +105,12 @@ where
     let (words, wait, may_matter) = (whole(&gave_up), wait(&gave_up), may_matter(&gave_up));
     let last = last.cloned();
     let gave_up = Arc::new(gave_up);
-    let mut status = match code {
-        Some(code) => own(code, words.clone(), MetadataMap::new(), wait),
-        None => {
-            let last = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(&gave_up))));
-            let code = last.code();
-            if is_answer { last } else { own(code, words.clone(), MetadataMap::new(), wait) }
-        }
+    let made = |code| own(code, words.clone(), MetadataMap::new(), wait);
+    let mut status = if let Some(code) = code {
+        made(code)
+    } else {
+        let last = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(&gave_up))));
+        if is_answer { last } else { made(last.code()) }
     };
     if may_matter && denies_effect(&status) {
         status = own(Code::Unknown, words, status.metadata().clone(), wait);
