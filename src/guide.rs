@@ -158,13 +158,14 @@ chapter! {
 
 chapter! {
     #[doc = "[llm_page]: crate::guide"]
+    #[doc = "[grpc_page]: crate::guide::clients#grpc-with-tonic"]
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
         "crate::stream::RetryStream::with_whole_timeout"
         "crate::GaveUp::is_partial" "crate::GaveUp::flatten"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
-        "crate::StreamResilienceExt::progress_timeout" "crate::retry()"
+        "crate::StreamResilienceExt::progress_timeout" "crate::retry()" "crate::Attempt::time_left"
     ]
     include_str!("../docs/guide/streams.md")
 }

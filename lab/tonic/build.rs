@@ -3,7 +3,10 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");
-    let files = protox::compile(["proto/store.proto", "proto/weather.proto"], ["proto"])?;
+    let files = protox::compile(
+        ["proto/feed.proto", "proto/store.proto", "proto/weather.proto"],
+        ["proto"],
+    )?;
     tonic_prost_build::configure().compile_fds(files)?;
     Ok(())
 }

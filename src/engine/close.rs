@@ -236,7 +236,7 @@ where
         } else {
             last
         };
-        facts.verdict = reason.verdict(last, facts.retry_after);
+        facts.verdict = reason.verdict(last, facts.retry_after).map(|it| facts.effect.told_in(it));
         if !facts.effect.may_have {
             let unsent = facts.attempts == 0;
             let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };

@@ -107,7 +107,8 @@ impl<E> GaveUp<E> {
     /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
     /// for is a [floor](Verdict::at_least). If the deadline cut an attempt that ran too briefly to count, the
-    /// health is that of the error before, or unknown. Observers of this call get the classifier's verdict.
+    /// health is that of the error before, or unknown. It states the [key](Verdict::keyed) of a request also if the
+    /// classifier states it only of a cut. Observers of this call get the classifier's verdict.
     ///
     /// # Examples
     ///

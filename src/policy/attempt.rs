@@ -29,8 +29,11 @@ pub struct Attempt {
     delay: u64,
     /// `UNLIMITED` means no deadline.
     remaining: u64,
-    /// The attempt timeout. `UNLIMITED` means none, and in events it is not set.
+    /// The attempt timeout. `UNLIMITED` means none, and in events it is not set. For a stream it is what is left of
+    /// the limit on the whole stream.
     limit: u64,
+    /// True if the attempt opens a stream, whose other limits end with its first content.
+    is_stream: bool,
 }
 
 const UNLIMITED: u64 = u64::MAX;
@@ -57,19 +60,27 @@ impl Attempt {
     #[must_use]
     pub const fn new(number: u32) -> Self {
         let number = if number == 0 { 1 } else { number };
-        Self { number, elapsed: 0, delay: 0, remaining: UNLIMITED, limit: UNLIMITED }
+        Self::of_call(number, 0, 0, UNLIMITED)
     }
 
     /// Creates an attempt of a call. Times are in nanoseconds. No deadline is `u64::MAX`.
     #[inline]
     pub(crate) const fn of_call(number: u32, elapsed: u64, delay: u64, remaining: u64) -> Self {
-        Self { number, elapsed, delay, remaining, limit: UNLIMITED }
+        Self { number, elapsed, delay, remaining, limit: UNLIMITED, is_stream: false }
     }
 
     /// Sets the attempt timeout in nanoseconds. None is `u64::MAX`.
     #[inline]
     pub(crate) const fn limited_to(self, limit: u64) -> Self {
         Self { limit, ..self }
+    }
+
+    /// Returns the attempt as one that opens a stream. `whole` is the limit on the whole stream in nanoseconds, and
+    /// none is `u64::MAX`.
+    #[cfg(feature = "stream")]
+    pub(crate) const fn of_stream(self, whole: u64) -> Self {
+        let left = if whole == UNLIMITED { whole } else { whole.saturating_sub(self.elapsed) };
+        Self { limit: left, is_stream: true, ..self }
     }
 
     /// Sets the time since the start of the call. It saturates at 584 years.
@@ -137,9 +148,14 @@ impl Attempt {
     /// Send it to the upstream, because nobody waits for an answer after this time. A [learned
     /// attempt timeout](crate::RetryPolicy::with_learned_attempt_timeout) may cut the attempt
     /// earlier. In an event the attempt timeout is not counted.
+    ///
+    /// An attempt of `retry_stream` has no such end: both timeouts apply until its first content, and an upstream
+    /// that is told of them would end a stream that flows. So for a stream this is what is left of its
+    /// `with_whole_timeout`, and `None` without that limit.
     #[must_use]
     pub const fn time_left(&self) -> Option<Duration> {
-        time(if self.limit < self.remaining { self.limit } else { self.remaining })
+        let is_shorter = self.is_stream || self.limit < self.remaining;
+        time(if is_shorter { self.limit } else { self.remaining })
     }
 
     /// Returns whether a wait of `delay` leaves no time for another attempt.
@@ -157,6 +173,7 @@ impl fmt::Debug for Attempt {
             .field("delay", &self.delay())
             .field("remaining", &self.remaining())
             .field("limit", &time(self.limit))
+            .field("stream", &self.is_stream)
             .finish()
     }
 }

@@ -59,6 +59,11 @@ impl Request {
 }
 
 impl Effect {
+    /// Returns the verdict on a call with what is known of its request: that it has a key.
+    pub(crate) const fn told_in(self, verdict: Verdict) -> Verdict {
+        if matches!(self.request, Request::Keyed) { verdict.keyed() } else { verdict }
+    }
+
     /// Returns the words for the end of a call that has made an attempt and is not in doubt. That of a read says
     /// nothing of its effect, and the last error says what it was if the request must not be executed twice.
     pub(crate) const fn at_end(self) -> &'static str {

@@ -42,6 +42,7 @@ where
                     this.state.set(State::Done);
                     match begun {
                         Ok(attempt) => {
+                            let attempt = attempt.of_stream(this.call.policy.whole);
                             this.state.set(State::Opening { attempt: this.open.open(attempt) });
                         }
                         Err(gave_up) => return Poll::Ready(Some(Err(self.close(gave_up)))),

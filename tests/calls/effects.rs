@@ -240,6 +240,24 @@ fn a_keyed_call_says_what_may_have_happened_before_its_last_error() {
     }
 }
 
+/// The function of `over` may judge an error by itself, and then says nothing of a key.
+#[tokio::test]
+async fn the_verdict_on_a_keyed_call_states_the_key() {
+    use resile::http::Classifier;
+    let healthy = Verdict::fatal().with_health(Health::Healthy);
+    for (classifier, is_keyed) in
+        [(Classifier::keyed(), true), (Classifier::non_idempotent(), false)]
+    {
+        let own = classifier.over(|_, _: &Failed| Some(healthy));
+        let policy = RetryPolicy::new().with_classifier(own);
+        let gave_up =
+            retry(|_| ready(Err::<(), _>(Failed(None))), policy, Never).await.unwrap_err();
+        let verdict = gave_up.verdict().unwrap();
+        assert_eq!((verdict.is_keyed(), verdict.is_again()), (is_keyed, false));
+        assert_eq!((verdict.health(), gave_up.is_in_doubt()), (Health::Healthy, false));
+    }
+}
+
 /// A call whose request must not be executed twice says it too, in the same place. If the classifier says nothing of
 /// the request, a cut that had sent nothing says it of itself. Neither speaks of the whole call if an earlier attempt
 /// may have had an effect.

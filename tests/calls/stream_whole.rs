@@ -45,6 +45,27 @@ where
     (items, None, began.elapsed())
 }
 
+/// An upstream that is told of a time ends the stream by it. The timeouts of the policy do not do that.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_has_the_time_that_is_left_for_the_whole_stream() {
+    let policy = AT_ONCE.with_attempt_timeout(SECOND).with_total_timeout(SECOND * 3);
+    for (whole, left) in [(None, [None; 3]), (Some(10), [Some(10), Some(9), Some(8)])] {
+        let seen = std::cell::RefCell::new(vec![]);
+        let open = |attempt: Attempt| {
+            seen.borrow_mut().push(attempt.time_left());
+            assert_eq!(attempt.remaining(), Some(SECOND * (4 - attempt.number())));
+            ticks(SECOND * 2, SECOND)
+        };
+        let mut call = retry_stream(open, &policy, Never);
+        if let Some(whole) = whole {
+            call = call.with_whole_timeout(SECOND * whole);
+        }
+        let gave_up = end(call).await.1.unwrap();
+        assert_eq!(gave_up.attempts(), 3);
+        assert_eq!(seen.into_inner(), left.map(|it| it.map(|it| SECOND * it)));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_flows_ends_at_the_limit_as_partial() {
     let open = |_: Attempt| ticks(SECOND, SECOND);

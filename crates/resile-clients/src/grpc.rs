@@ -1,6 +1,8 @@
 //! gRPC: status codes, the pushback of a server and `google.rpc.RetryInfo`.
 
 #[cfg(feature = "tonic-0_14")]
+mod end;
+#[cfg(feature = "tonic-0_14")]
 mod failure;
 #[cfg(feature = "tonic-0_14")]
 mod request;
@@ -17,12 +19,14 @@ use crate::rule::State::{Failing, Healthy, Overload, OwnLimit, Unknown};
 use crate::rule::{Rule, always, if_idempotent, never};
 
 #[cfg(feature = "tonic-0_14")]
+pub use end::to_status;
+#[cfg(feature = "tonic-0_14")]
 pub use failure::Failure;
 #[cfg(feature = "tonic-0_14")]
 pub use request::{prepare, request};
 pub use retry_info::retry_info;
 #[cfg(feature = "tonic-0_14")]
-pub use status::{status, to_status};
+pub use status::status;
 
 /// The metadata `grpc-retry-pushback-ms` of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,6 +13,8 @@
 #![cfg_attr(not(feature = "http"), doc = "[`TimeLeftLayer`]: #features")]
 #![cfg_attr(feature = "grpc", doc = "[call_page]: crate::resile_clients#a-call-with-tonic")]
 #![cfg_attr(not(feature = "grpc"), doc = "[call_page]: #features")]
+#![cfg_attr(feature = "grpc", doc = "[stream_page]: crate::resile_clients#a-stream-of-answers")]
+#![cfg_attr(not(feature = "grpc"), doc = "[stream_page]: #features")]
 #![cfg_attr(feature = "grpc", doc = "[codes_page]: crate::grpc::Grpc")]
 #![cfg_attr(not(feature = "grpc"), doc = "[codes_page]: #features")]
 #![cfg_attr(feature = "grpc", doc = "[`RetryLayer::grpc`]: crate::RetryLayer::grpc")]

@@ -3,9 +3,11 @@ use std::error::Error;
 use std::fmt;
 use std::iter;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use ::tonic::Status;
 use resile::Verdict;
+use resile::timeout::Elapsed;
 
 use super::{name, status};
 use crate::Idempotency;
@@ -99,6 +101,17 @@ impl Deref for Failure {
 
 impl From<Status> for Failure {
     fn from(status: Status) -> Self {
+        Self(status)
+    }
+}
+
+/// Converts into `DEADLINE_EXCEEDED` with the limit as its source, so a stream of failures can have an
+/// `idle_timeout` and a call a [`timeout`](resile::ResilienceExt::timeout). The verdict is that on a cut attempt and not that on the code of a
+/// server: a read is sent again, and an order is in doubt.
+impl From<Elapsed> for Failure {
+    fn from(elapsed: Elapsed) -> Self {
+        let mut status = Status::deadline_exceeded(elapsed.to_string());
+        status.set_source(Arc::new(elapsed));
         Self(status)
     }
 }

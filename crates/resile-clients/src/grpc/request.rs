@@ -34,7 +34,7 @@ pub fn request<T>(message: T, attempt: Attempt) -> Request<T> {
 ///
 /// | metadata | value |
 /// |---|---|
-/// | `grpc-timeout` | what is [left](Attempt::time_left) for the attempt and 50 ms more: the attempt timeout, or the time until the deadline of the call if that is shorter. Without both it stays as it is |
+/// | `grpc-timeout` | what is [left](Attempt::time_left) for the attempt and 50 ms more: the attempt timeout, or the time until the deadline of the call if that is shorter. Without both it stays as it is. In the `open` of `retry_stream` it is what is left of the limit on the whole stream, because a server ends the stream by it |
 /// | `grpc-previous-rpc-attempts` | the number of attempts before a retry (gRPC A6). A first attempt has none |
 ///
 /// Both replace an earlier value. `tonic` itself ends a call at `grpc-timeout`, with the status `CANCELLED`,

@@ -1,14 +1,13 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::iter;
-use std::sync::Arc;
 
 use ::tonic::{Code, ConnectError, Status, TimeoutExpired};
 use resile::error::Boxed;
 use resile::io::{Classifier, never_sent};
-use resile::{GaveUp, StopReason, Verdict};
+use resile::timeout::Elapsed;
+use resile::{GaveUp, Verdict};
 
-use super::failure::TRANSPORT;
 use super::{Failure, Pushback, by_code, by_retry_info, code, name, retry_info, with_retry_info};
 use crate::chain::links;
 use crate::classifier::classifies;
@@ -24,7 +23,8 @@ use crate::{Idempotency, http2, hyper};
 ///    what it wants
 /// 2. the source chain: no connection was made, the peer reset the stream, or it closed the
 ///    connection and did not process the stream
-/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. A
+/// 3. the timeout of an `Endpoint`: it has the code `CANCELLED`, and its request may be executed. So may that of a
+///    [`Failure`] which a missed limit of the program became. A
 ///    connection that closed before the request began has this code too, and any request is sent again
 /// 4. the words of `tonic` for an unknown compression. It may be that of the answer, so a request that is not
 ///    idempotent is in [doubt](resile::GaveUp::is_in_doubt)
@@ -129,7 +129,9 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
             let verdict = Classifier::idempotent().verdict(error);
             return Some(verdict.map_or_else(|| unsent(idempotency), Verdict::not_sent));
         }
-        if error.is::<TimeoutExpired>() && status.code() == Code::Cancelled {
+        let is_expired = error.is::<TimeoutExpired>() && status.code() == Code::Cancelled;
+        // A limit of the program on the call or on a silence of the stream.
+        if is_expired || error.is::<Elapsed>() {
             return Some(if_idempotent(Failing).verdict(idempotency).on_cut());
         }
         if status.code() == Code::Cancelled && is_canceled(error) {
@@ -156,140 +158,6 @@ fn is_canceled(error: &(dyn Error + 'static)) -> bool {
 
 fn below<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     error.source()
-}
-
-/// Returns the status of a call that ended without an answer, for a caller that knows only statuses.
-///
-/// | end of the call: the first row that applies | code |
-/// |---|---|
-/// | the token | `CANCELLED` |
-/// | the last attempt ended with a status of the server | that of the server, with its message, details and metadata |
-/// | the breaker is open, the bulkhead is full, the throttle refuses | `UNAVAILABLE` |
-/// | a timeout or the deadline cut the last attempt, or no attempt began before the deadline | `DEADLINE_EXCEEDED` |
-/// | any other | what `tonic` makes of the last error |
-///
-/// So a service whose caller retries too passes on the `RetryInfo` or the pushback of a refusal, also if its
-/// own deadline comes before that wait is over.
-///
-/// If the status is not that of the server, its message has the words of the call with the chain of causes:
-/// `store: gave up after 3 attempts in 1.2s: /store.Store/Stock: UNAVAILABLE: tcp connect error: Connection refused`.
-/// The path is that of [`with_place`](crate::Classifier::with_place), and around a layer that of the request.
-///
-/// The source of the status is the `GaveUp<E>`, and around a layer of `resile-tower` it is a
-/// `GaveUp<Boxed>`. So a caller asks it whether the request may have been executed:
-///
-/// ```
-/// use resile_clients::resile::GaveUp;
-/// use resile_clients::resile::error::Boxed;
-/// use std::error::Error;
-///
-/// fn is_in_doubt(status: &tonic::Status) -> bool {
-///     let gave_up = status.source().and_then(|source| source.downcast_ref::<GaveUp<Boxed>>());
-///     gave_up.is_some_and(GaveUp::is_in_doubt)
-/// }
-/// # assert!(!is_in_doubt(&tonic::Status::ok("")));
-/// ```
-///
-/// Around such a layer it is `ServiceBuilder::new().map_err(grpc::to_status)`. The layer returns a status
-/// of the server as an answer, and `.map_result(resile_tower::grpc::answer_to_error)` below it makes that
-/// an error.
-///
-/// # Examples
-///
-/// ```
-/// use resile_clients::Classifier;
-/// use resile_clients::grpc::to_status;
-/// use resile_clients::resile::{Breaker, Never, RetryPolicy, Upstream, retry};
-/// use tonic::{Code, Status};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # use resile_clients::resile::time::ManualTimer;
-/// let store = Upstream::new("store").with_breaker(Breaker::new());
-/// # let store = store.with_timer(ManualTimer::new());
-/// let _away = store.isolate();
-/// let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
-/// let call = retry(async |_| Ok::<_, Status>("blue"), policy, Never).on(&store);
-/// let status = call.await.map_err(to_status).unwrap_err();
-/// assert_eq!(status.code(), Code::Unavailable);
-/// # }
-/// ```
-#[must_use]
-pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
-where
-    GaveUp<E>: Error + Send + Sync + 'static,
-{
-    let last = last_status(&gave_up);
-    // One that `tonic` made itself has a source.
-    let is_answer = gave_up.cut().is_none() && last.is_some_and(|it| it.source().is_none());
-    let code = match gave_up.reason() {
-        StopReason::Cancelled => Some(Code::Cancelled),
-        _ if is_answer => None,
-        StopReason::Open | StopReason::Full | StopReason::Throttled => Some(Code::Unavailable),
-        _ if gave_up.cut().is_some() => Some(Code::DeadlineExceeded),
-        StopReason::Deadline if gave_up.last().is_none() => Some(Code::DeadlineExceeded),
-        _ => None,
-    };
-    let words = whole(&gave_up);
-    let last = last.cloned();
-    let gave_up = Arc::new(gave_up);
-    let mut status = if let Some(code) = code {
-        Status::new(code, words)
-    } else {
-        let status = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(&gave_up))));
-        if is_answer { status } else { Status::new(status.code(), words) }
-    };
-    status.set_source(gave_up);
-    status
-}
-
-/// Returns the first status in the chain of a call.
-fn last_status<'e>(gave_up: &'e (dyn Error + 'static)) -> Option<&'e Status> {
-    links(gave_up).find_map(as_status)
-}
-
-fn as_status<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Status> {
-    error.downcast_ref().or_else(|| error.downcast_ref::<Failure>().map(|failure| &**failure))
-}
-
-/// Returns the words of a call with those of each cause, and each of them once. They are those of the log, as if the
-/// error of the call was a [`Failure`].
-fn whole<E>(gave_up: &GaveUp<E>) -> String
-where
-    GaveUp<E>: Error + 'static,
-{
-    let words = gave_up.to_string();
-    // The last error is that of an earlier attempt.
-    if gave_up.cut().is_some() {
-        return words;
-    }
-    let line = format!("{gave_up:#}");
-    // From here on the words are those of `tonic`.
-    let bare = links(gave_up).find_map(|link| Some(code_of(link.downcast_ref()?)));
-    let mut words = match bare.and_then(|bare| line.split_once(&bare)) {
-        Some((before, _)) => before.trim_end_matches(": ").to_owned(),
-        None if line != words => return line,
-        None => words,
-    };
-    for link in links(gave_up).skip(1) {
-        let cause = match as_status(link) {
-            Some(status) => format!("{:#}", Failure::from(status.clone())),
-            None => link.to_string(),
-        };
-        let is_bare = cause == TRANSPORT && link.source().is_some();
-        if !is_bare && !words.contains(&cause) {
-            words.push_str(": ");
-            words.push_str(&cause);
-        }
-    }
-    words
-}
-
-/// Returns the first words of a status in the form of `tonic`, which tell its code.
-fn code_of(status: &Status) -> String {
-    let mut words = status.to_string();
-    words.truncate(words.find(", ").unwrap_or(words.len()));
-    words
 }
 
 classifies!(Status => status, word);

@@ -5,13 +5,14 @@ use std::fmt;
 use std::io;
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use resile_clients::Classifier;
 use resile_clients::grpc::{self, Failure, Pushback};
 use resile_clients::resile::classify::Cut;
 use resile_clients::resile::time::ManualTimer;
 use resile_clients::resile::{
-    Attempt, Backoff, Classify, GaveUp, Never, RetryPolicy, Upstream, retry,
+    Attempt, Backoff, Classify, GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, retry,
 };
 use tonic::{Code, ConnectError, Status};
 
@@ -111,6 +112,31 @@ fn a_failure_has_the_verdict_the_word_and_the_place_of_its_status() {
         let again = Status::from(failure);
         assert_eq!((again.code(), again.message()), (code, message.as_str()));
     }
+}
+
+/// A limit of the program, such as that on a silence of a stream, is as a cut of the policy.
+#[tokio::test]
+async fn a_missed_limit_is_a_cut() {
+    let timer = ManualTimer::new();
+    let bank = Upstream::new("bank").with_timer(timer.clone());
+    let limit = Duration::from_secs(2);
+    let silent = std::future::pending::<Result<(), Failure>>();
+    let (ended, ()) = tokio::join!(silent.timeout(limit).on(&bank), async {
+        timer.advance(limit);
+    });
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.to_string(), "DEADLINE_EXCEEDED: did not finish within 2s");
+    assert_eq!(format!("{failure:#}"), failure.to_string());
+    for classifier in [READ, ORDER, Classifier::keyed()] {
+        let verdict = classifier.verdict(&failure).unwrap();
+        let cut = Classify::<Failure>::classify_cut(&classifier, Cut::AttemptTimeout(limit));
+        assert_eq!((Some(verdict), verdict.is_keyed()), (cut, cut.unwrap().is_keyed()));
+    }
+    let status = Status::from(failure);
+    let order = call::<Failure>(ORDER, slice::from_ref(&status)).await;
+    assert!(order.is_in_doubt());
+    assert_eq!(grpc::to_status(order).code(), Code::DeadlineExceeded);
+    assert_eq!(call::<Failure>(READ, slice::from_ref(&status)).await.attempts(), 3);
 }
 
 /// So is that of a call below, whose earlier attempt may have been executed.

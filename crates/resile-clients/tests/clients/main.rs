@@ -4,6 +4,7 @@ mod codes;
 mod data;
 mod effects;
 mod evidence;
+mod grpc_end;
 mod grpc_failure;
 mod hyper;
 mod laws;

@@ -22,6 +22,10 @@ use super::fields::{EXPECTED, MARGIN, is_grpc, write};
 /// knows that nothing was answered, and nobody can tell `CANCELLED` from a call that a person has
 /// cancelled.
 ///
+/// A server of gRPC that is not one of `tonic` ends a whole stream of answers at this time, and this layer does not
+/// know whether a method has one. Call such a method by `resile::retry_stream` without this layer, or by a service
+/// whose policy has no timeouts.
+///
 /// # Examples
 ///
 /// ```

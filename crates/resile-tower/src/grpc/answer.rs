@@ -22,6 +22,7 @@ use super::status;
 /// | end of the call | status |
 /// |---|---|
 /// | an answer with a status in its headers | code, message, details and metadata of the server |
+/// | the same of an order that an earlier attempt may have executed, if the code denies an effect | `UNKNOWN`, as `to_status` explains |
 /// | an answer without one, such as the 503 of a proxy | the code that gRPC has for it |
 /// | an error | that of `to_status` |
 ///

@@ -18,6 +18,7 @@ use crate::below::call_below;
 /// | because the caller's own limit is used up ([`is_own_limit`](resile::Verdict::is_own_limit)), or its cost is larger than the quota's burst | 429 Too Many Requests |
 /// | because a breaker is open, a bulkhead, its queue or that of a quota is full, a budget is spent, or a wait was too long to wait for | 503 Service Unavailable |
 /// | because another throttling was the last failure, or the process shuts down | 503 Service Unavailable |
+/// | as in the first row, but an order with a [key](resile::Verdict::keyed) or one in [doubt](GaveUp::is_in_doubt) may have been executed before. A caller would read "not executed" from a 429 | 503 Service Unavailable |
 /// | otherwise: an error of the service, or no answer in time | no refusal |
 ///
 /// `Retry-After` is [`GaveUp::retry_after`] in whole seconds, rounded up. Without a known wait there is
@@ -69,8 +70,11 @@ impl Refusal {
         };
         let is_own = verdict.is_some_and(|verdict| verdict.is_own_limit())
             || gave_up.reason() == StopReason::TooLarge;
+        // A caller reads a 429 as "not executed", and sends an order again.
+        let is_keyed = verdict.is_some_and(|verdict| verdict.is_keyed());
+        let may_matter = !gave_up.is_without_effect() && (is_keyed || gave_up.is_in_doubt());
         (is_refusal || is_throttled).then(|| Self {
-            status: if is_own {
+            status: if is_own && !may_matter {
                 StatusCode::TOO_MANY_REQUESTS
             } else {
                 StatusCode::SERVICE_UNAVAILABLE

@@ -44,10 +44,13 @@ use crate::{BoxError, Failed, RetryLayer};
 /// because a channel ends a call at the time of the header too, and as `CANCELLED`. To limit one whole call, use
 /// [`Deadline::after(limit).scope(call)`](crate::deadline::Deadline::scope).
 ///
+/// The server is told so of a method with a stream of answers too, and many servers end the whole stream then: see
+/// [`TimeLeftLayer`]. Call such a method by `resile::retry_stream`.
+///
 /// # Errors
 ///
 /// A status: that of the server, or the one that [`to_status`] makes of the end of a call without an
-/// answer. [`gave_up`](super::gave_up) returns the end of the call. A status that comes behind the first
+/// answer, or of an order that an earlier attempt may have executed. [`gave_up`](super::gave_up) returns the end of the call. A status that comes behind the first
 /// message of an answer has none, because the call has succeeded then.
 ///
 /// # Cancel safety

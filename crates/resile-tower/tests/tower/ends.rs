@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::{Extensions, Request, Response};
@@ -221,4 +222,36 @@ async fn a_refusal_whose_wait_is_too_long_keeps_its_status() {
     assert_eq!(status.metadata().get("x-limit").unwrap(), "orders");
     let gave_up = status.source().unwrap().downcast_ref::<GaveUp<Boxed>>().unwrap();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Deadline, 1));
+}
+
+/// The order with a key was executed in the first attempt, and the server tells of the second one alone.
+#[tokio::test(start_paused = true)]
+async fn a_status_does_not_deny_what_an_earlier_attempt_did() {
+    let policy = AT_ONCE.with_attempt_timeout(Duration::from_secs(1));
+    for (classifier, code) in
+        [(Classifier::keyed(), Code::Unknown), (Classifier::idempotent(), Code::InvalidArgument)]
+    {
+        let calls = &AtomicU32::new(0);
+        let server = service_fn(move |_: Request<String>| async move {
+            if calls.fetch_add(1, Relaxed) == 0 {
+                std::future::pending::<()>().await;
+            }
+            let answer = Response::builder().header("grpc-status", "3").header("x-trace", "7");
+            Ok::<_, Infallible>(answer.body(()).unwrap())
+        });
+        let layers = ServiceBuilder::new()
+            .map_err(to_status)
+            .map_result(answer_to_error)
+            .layer(RetryLayer::grpc(policy, NotIdempotent));
+        let mut order = post();
+        order.extensions_mut().insert(classifier);
+        let status = layers.service(server).oneshot(order).await.unwrap_err();
+        assert_eq!(status.code(), code, "{status}");
+        assert_eq!(status.metadata().get("x-trace").unwrap(), "7");
+        let may_be = status.message().contains(
+            "the request may have been executed and may be sent again with its key: /orders: \
+             INVALID_ARGUMENT",
+        );
+        assert_eq!(may_be, code == Code::Unknown, "{status}");
+    }
 }

@@ -99,6 +99,26 @@ async fn the_timeout_of_a_request_cuts_its_attempts_before_the_channel_does() {
     assert_eq!(*told.lock().unwrap(), ["250m"]);
 }
 
+/// A server other than one of `tonic` would end a stream of answers at the time that it is told.
+#[tokio::test(start_paused = true)]
+async fn a_policy_without_timeouts_tells_no_time() {
+    for (policy, is_told) in [
+        (AT_ONCE, false),
+        (AT_ONCE.with_attempt_timeout(Duration::from_secs(1)), true),
+        (AT_ONCE.with_total_timeout(Duration::from_secs(1)), true),
+    ] {
+        let channel = service_fn(async |request: Request<String>| {
+            let is_told = request.headers().contains_key("grpc-timeout");
+            Ok::<_, Infallible>(Response::new(is_told))
+        });
+        let layer = RetryLayer::grpc(policy, Idempotent);
+        let mut read = request();
+        read.headers_mut().insert("content-type", "application/grpc".parse().unwrap());
+        let answer = layer.layer(TimeLeftLayer::new().layer(channel)).oneshot(read).await.unwrap();
+        assert_eq!(answer.into_body(), is_told);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_status_in_the_headers_decides() {
     for (headers, idempotent, not) in [

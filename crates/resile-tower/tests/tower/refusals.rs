@@ -8,7 +8,8 @@ use http::{Request, Response};
 use resile_tower::resile::classify::Always;
 use resile_tower::resile::quota::{Cost, Rate};
 use resile_tower::resile::{
-    Bulkhead, Cooldown, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream, Verdict, retry,
+    Attempt, Bulkhead, Cooldown, GaveUp, Never, Quota, ResilienceExt, RetryPolicy, Upstream,
+    Verdict, retry,
 };
 use resile_tower::server::{Refusal, RefusalLayer};
 use resile_tower::{BoxError, RetryLayer, UpstreamLayer};
@@ -44,6 +45,31 @@ async fn the_own_limit_is_a_429_and_any_other_refusal_a_503() {
         (Verdict::fatal(), None),
     ] {
         assert_eq!(seen(ends(verdict).await), want, "{verdict:?}");
+    }
+}
+
+/// A caller that reads a 429 sends its order again, because a 429 says that the order was not executed.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_may_have_had_an_effect_is_never_a_429() {
+    for (first, status) in [
+        (Verdict::transient().keyed(), 503),
+        (Verdict::transient().keyed().not_sent(), 429),
+        // A read.
+        (Verdict::transient().idempotent(), 429),
+    ] {
+        let limited = Verdict::throttled().after(SECOND * 60).without_effect();
+        let last = if first.is_keyed() { limited.keyed() } else { limited.idempotent() };
+        let policy = RetryPolicy::new().with_total_timeout(SECOND * 5).with_classifier(
+            |error: &io::Error| {
+                if error.kind() == io::ErrorKind::Other { last } else { first }
+            },
+        );
+        let fail = async |attempt: Attempt| {
+            let reset = io::ErrorKind::ConnectionReset;
+            Err::<(), _>(if attempt.is_first() { reset.into() } else { io::Error::other("busy") })
+        };
+        let (seen, wait) = seen(retry(fail, policy, Never).await).unwrap();
+        assert_eq!((seen, wait.as_deref()), (status, Some("60")), "{first:?}");
     }
 }
 

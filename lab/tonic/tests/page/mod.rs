@@ -26,7 +26,7 @@ pub(crate) fn lines(program: &str, server: Router, readme: &str, start: &str) ->
 pub(crate) fn build(service: &str) -> String {
     let script = include_str!("../../build.rs");
     let (_, script) = script.split_once("\n\n").unwrap();
-    let (before, rest) = script.split_once("([").unwrap();
-    let (_, after) = rest.split_once(']').unwrap();
-    format!("{before}([\"proto/{service}.proto\"]{after}")
+    let (before, rest) = script.split_once("compile(").unwrap();
+    let (_, after) = rest.split_once(")?").unwrap();
+    format!("{before}compile([\"proto/{service}.proto\"], [\"proto\"])?{after}")
 }

@@ -1,0 +1,55 @@
+//! The status of a handler that does nothing before its call, as its caller reads it.
+
+use std::time::Duration;
+
+use only_call::end_of_only_call;
+use resile::{Breaker, GaveUp, Never, RetryPolicy, Upstream, retry};
+use resile_clients::{Classifier, grpc};
+use tonic::{Code, Status};
+
+#[path = "refusal/only_call.rs"]
+mod only_call;
+
+const README: &str = include_str!("../../../crates/resile-clients/README.md");
+
+const ORDER: Classifier = Classifier::non_idempotent();
+
+#[test]
+fn the_readme_shows_the_function() {
+    assert!(README.contains(include_str!("refusal/only_call.rs")));
+}
+
+/// Makes an order whose server answers so.
+async fn order(place: &'static str, upstream: &Upstream, answer: &Status) -> GaveUp<grpc::Failure> {
+    let policy = RetryPolicy::new()
+        .with_total_timeout(Duration::from_secs(1))
+        .with_classifier(ORDER.with_place(place));
+    let call = async |_| Err::<(), grpc::Failure>(answer.clone().into());
+    retry(call, policy, Never).on(upstream).await.unwrap_err()
+}
+
+/// Sends a status to the next process.
+fn sent(status: Status) -> Status {
+    let answer = status.into_http::<()>();
+    Status::from_header_map(answer.headers()).unwrap()
+}
+
+#[tokio::test]
+async fn the_caller_of_a_refused_order_knows_that_nothing_was_done() {
+    let breaker = || Breaker::new().with_consecutive(1);
+    let (store, front) = (Upstream::new("store").with_breaker(breaker()), Upstream::new("front"));
+    let down = Status::unavailable("down");
+    // The store may have executed the first order.
+    let first = sent(end_of_only_call(order("/store.Store/Buy", &store, &down).await));
+    assert_eq!(first.code(), Code::Unavailable);
+    assert!(order("/front.Front/Buy", &front, &first).await.is_in_doubt());
+    // The breaker refuses the second one.
+    let second = sent(end_of_only_call(order("/store.Store/Buy", &store, &down).await));
+    let end = order("/front.Front/Buy", &front, &second).await;
+    assert!(end.is_without_effect() && !end.is_in_doubt() && end.retry_after().is_some());
+    let words = format!("{end:#}");
+    assert!(words.contains(
+        ", without effect: /front.Front/Buy: RESOURCE_EXHAUSTED: store: gave up after 0 attempts"
+    ));
+    assert!(!words.contains("must not be sent again"), "{words}");
+}
