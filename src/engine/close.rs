@@ -251,9 +251,7 @@ where
         }
         facts.is_partial = self.policy.is_partial();
         let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
-        if ends_by_part {
-            facts.words = Some(AFTER_PART);
-        }
+        facts.words = ends_by_part.then_some(AFTER_PART).or(facts.words);
         facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);

@@ -83,8 +83,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             if let Some(delay) = cooldown.wait(now, ends_at, is_new, draw) {
                 release(mem::take(held), parts, &self.target.demand());
                 // An attempt does not wait out a hold only to be refused by the breaker.
-                let hold = cooldown.remaining(now).unwrap_or_default();
-                return refused_within(parts, hold, &owned).unwrap_or(Admit::Hold(delay));
+                let rest = cooldown.remaining(now).unwrap_or_default();
+                return refused_within(parts, rest, &owned).unwrap_or(Admit::Hold(delay));
             }
         }
         let throttle = parts.throttle.as_ref().filter(|it| !held.is_some() && !it.is_idle());

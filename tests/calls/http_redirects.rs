@@ -49,11 +49,8 @@ impl Shop {
 
     async fn order(&self, follows: bool) -> Result<u16, GaveUp<Failure>> {
         let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
-        let client = match follows {
-            true => client,
-            false => client.redirect(reqwest::redirect::Policy::none()),
-        };
-        let client = client.build().unwrap();
+        let none = reqwest::redirect::Policy::none();
+        let client = if follows { client } else { client.redirect(none) }.build().unwrap();
         let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(POST);
         let send = async |_| {
             let answer = error_for_status(client.post(&self.url).send().await?).await?;

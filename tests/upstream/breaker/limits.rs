@@ -25,9 +25,9 @@ fn opening_for(delay: Duration) -> Breaker {
 }
 
 /// The parts that may answer a limit of the caller.
-fn answering() -> [Upstream; 3] {
+fn answering() -> Vec<Upstream> {
     let upstream = || Upstream::new("limited").with_breaker(Breaker::new());
-    [
+    vec![
         upstream().with_cooldown(Cooldown::new()),
         upstream().with_quota(Quota::new().with_requests(Rate::per_second(1_000))),
         upstream().with_throttle(Throttle::new()),
@@ -37,7 +37,9 @@ fn answering() -> [Upstream; 3] {
 /// Begins `attempts` at once and then settles all with `verdict`.
 fn burst(upstream: &Upstream, attempts: usize, verdict: Verdict) {
     let admitted: Vec<_> = (0..attempts).map(|_| upstream.try_admit().unwrap()).collect();
-    admitted.into_iter().for_each(|attempt| attempt.settle(&verdict));
+    for attempt in admitted {
+        attempt.settle(&verdict);
+    }
 }
 
 /// An API with a rate limit refuses most calls of a burst and is healthy. The cooldown, the quota or the
