@@ -208,8 +208,11 @@ async fn main() -> anyhow::Result<()> {
     let var = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
     let base = var("OPENAI_BASE_URL", &tools).trim_end_matches('/').to_owned();
     let models = var("OPENAI_MODEL", "large,medium,small").split(',').map(model).collect();
-    // Retries at two levels multiply, so the client makes none.
-    let http = reqwest::Client::builder().retry(reqwest::retry::never());
+    // Retries at two levels multiply, so the client makes none. A redirect after a mail would be followed by a
+    // GET, whose failure looks like that of the mail.
+    let http = reqwest::Client::builder()
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none());
     let http = if base == tools { http.no_proxy() } else { http }.build()?;
     let agent = Agent { models, base, key: var("OPENAI_API_KEY", ""), tools, http, token };
     println!("answer: {}", agent.run(TASK).await?);

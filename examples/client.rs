@@ -69,6 +69,8 @@ async fn main() -> anyhow::Result<()> {
         .connect_timeout(Duration::from_millis(500))
         // Retries at two levels multiply, so the client makes none.
         .retry(reqwest::retry::never())
+        // A redirect after an order would be followed by a GET, whose failure looks like that of the order.
+        .redirect(reqwest::redirect::Policy::none())
         // Only for the server in this program. Leave it out of a copy, because yours may need a proxy.
         .no_proxy()
         .build()?;

@@ -22,6 +22,10 @@ use std::time::Duration;
 /// After its open time the breaker is half-open: it admits some calls as probes and refuses the others
 /// until the probes decide. Such a refusal has no time, because a probe may end at any moment.
 ///
+/// It counts the health in the verdict on each attempt, as [the table](crate::breaker#counted-outcomes) says. A
+/// refusal by the caller's own limit, such as a 429, does not count if the upstream has a cooldown, a
+/// throttle or a quota of rates, because that part answers it. Otherwise it counts for the rate.
+///
 /// # Defaults
 ///
 /// | setting | default | why |

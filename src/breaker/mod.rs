@@ -29,12 +29,20 @@
 //! |---|---|---|---|
 //! | success, or `Healthy` | ends the streak | counts as good | passes unless slow |
 //! | `Failing` | counts | counts as bad | fails |
-//! | `Throttling` | | counts as bad | fails |
+//! | `Throttling`: an overload, such as a 503 with `Retry-After` | | counts as bad | fails |
+//! | `Throttling` by a [limit of the caller](crate::Verdict::is_own_limit), such as a 429, beside a part that answers it | | | ends without a result |
+//! | the same without such a part | | counts as bad | fails |
 //! | `Unknown`, unclassified, or dropped unfinished | | | ends without a result |
 //!
 //! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed
 //! `GET`. A 404 classified as `Healthy` counts as good because it shows a working upstream, and a
 //! throttled call shows a reachable one. A call admitted before a transition does not count later.
+//!
+//! A limit of the caller tells nothing of the upstream's health: a burst above a rate limit is refused by a
+//! service that works. A [`Cooldown`](crate::Cooldown), a [`Throttle`](crate::Throttle) and a
+//! [`Quota`](crate::Quota) of rates answer it, and a breaker that opened as well would refuse calls for
+//! longer than the service asked. A quota in shadow mode does not answer it. Without such a part the
+//! breaker is the only one that keeps calls from a service that refuses them.
 //!
 //! An attempt that times out counts by its verdict: `Failing` unless the classifier returns another
 //! one. An attempt cancelled by the total timeout counts too, but only if it ran for at least half

@@ -138,11 +138,15 @@ where
             let attempt = most.map(Duration::from_nanos);
             allotted = allotted.map(|it| Allotted { attempt, ..it });
         }
-        let is_unreported = most.is_some_and(|had| had < enough);
+        // The start of an attempt on a bare name is unknown. No attempt runs for longer than its call.
+        let longest =
+            most.or_else(|| (X::ALONE && self.attempts() > 0).then(|| self.engine.elapsed()));
+        let is_unreported = longest.is_some_and(|had| had < enough);
         let ending = Ending::new(reason, Some(verdict));
         self.close_with(Ending {
             cut: Some(cut),
             allotted,
+            latency: most.map(Duration::from_nanos),
             is_unreported,
             has_no_opinion,
             ..ending
@@ -170,11 +174,11 @@ where
         Some(Allotted { call, is_shortened, is_total, is_whole: false, attempt: None })
     }
 
-    /// Closes the call of a stream that flows, at the limit of `whole` nanoseconds on the whole stream. The
+    /// Closes the call of a stream that flows in `slot`, at the limit of `whole` nanoseconds on the whole stream. The
     /// upstream does not count the attempt: it has answered, and a long answer is not a failure.
     #[cfg(feature = "stream")]
     #[cold]
-    pub(crate) fn close_whole(&mut self, whole: u64) -> GaveUp<E> {
+    pub(crate) fn close_whole(&mut self, slot: usize, whole: u64) -> GaveUp<E> {
         let cut = Cut::Deadline;
         self.engine.note_effect();
         let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
@@ -183,7 +187,10 @@ where
         let call = Duration::from_nanos(whole);
         let (is_shortened, is_total, is_whole) = (false, false, true);
         let allotted = Some(Allotted { call, is_shortened, is_total, is_whole, attempt: None });
-        self.close_with(Ending { cut: Some(cut), allotted, ..ending })
+        let now = self.engine.now();
+        let began = if X::ALONE { None } else { self.engine.guard.began(slot) };
+        let latency = began.map(|began| Duration::from_nanos(now.saturating_sub(began)));
+        self.close_with(Ending { cut: Some(cut), allotted, latency, ..ending })
     }
 
     /// Returns the wait before the next call of a fallback, and whether it is that of another alternative than
@@ -244,9 +251,7 @@ where
         }
         facts.is_partial = self.policy.is_partial();
         let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
-        if ends_by_part {
-            facts.words = Some(AFTER_PART);
-        }
+        facts.words = ends_by_part.then_some(AFTER_PART).or(facts.words);
         facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
@@ -283,6 +288,7 @@ where
                 lack: facts.lack,
                 has_no_opinion: facts.has_no_opinion,
                 allotted,
+                latency: ending.latency,
                 awaits_content: facts.last.awaits_content,
                 place: facts.alternative.as_ref().map(Name::as_str),
                 ..InFlight::default()

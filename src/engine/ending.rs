@@ -23,6 +23,8 @@ pub(super) struct Ending {
     pub(super) dropped: Option<Verdict>,
     /// The time of the call whose deadline cut the attempt.
     pub(super) allotted: Option<Allotted>,
+    /// The duration of the attempt that the deadline cut, or of the longest one. `None` if it is unknown.
+    pub(super) latency: Option<Duration>,
     /// True if the deadline cut an attempt, and the classifier has no opinion on that.
     pub(super) has_no_opinion: bool,
 }
@@ -49,6 +51,7 @@ impl Ending {
             is_unreported: false,
             dropped: None,
             allotted: None,
+            latency: None,
             has_no_opinion: false,
         }
     }

@@ -223,6 +223,9 @@ impl<E> GaveUp<E> {
     /// call may be made again: an earlier attempt with the same key may still be executed. For a
     /// [`fallback`](crate::fallback()) it is about all alternatives.
     ///
+    /// An HTTP client that follows a redirect judges a `POST` by the answer of the redirect's target, and then the
+    /// value is wrong. The page of `http` has a section on redirects.
+    ///
     /// It is about this call alone. If an earlier call with the same key may still be executed, the answer
     /// stays "not known yet".
     ///

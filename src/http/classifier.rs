@@ -181,8 +181,10 @@ impl Classifier {
         let verdict = self.with_idempotency(verdict);
         let verdict = match status.as_u16() {
             // The server, or a network on the way, says that it does not execute the request.
-            400..=498 | 501 | 505 | 506 | 508 | 510 | 511 => verdict.without_effect(),
-            499 => verdict.not_told(), // a proxy says that its caller has gone
+            307 | 308 | 400..=498 | 501 | 505 | 506 | 508 | 510 | 511 => verdict.without_effect(),
+            // A proxy says that its caller has gone. Many services send a 302 in place of a 303, and others
+            // redirect before they execute anything.
+            301 | 302 | 499 => verdict.not_told(),
             _ => verdict,
         };
         match after {

@@ -50,6 +50,15 @@ impl StatusError {
         Self::check_by(status, headers, || now)
     }
 
+    /// Does the same as [`check`](Self::check), but 301, 302, 307 and 308 are errors too: the request goes on
+    /// elsewhere, and nobody has followed it.
+    pub(super) fn check_followed(status: StatusCode, headers: &HeaderMap) -> Result<(), Self> {
+        if matches!(status.as_u16(), 301 | 302 | 307 | 308) {
+            return Err(Self { status, retry_after: None });
+        }
+        Self::check(status, headers)
+    }
+
     fn check_by(
         status: StatusCode,
         headers: &HeaderMap,

@@ -21,8 +21,8 @@ const SHOWN: usize = 200;
 #[cfg_attr(feature = "reqwest", doc = "[`http::error_for_status`]: crate::http::error_for_status")]
 #[cfg_attr(not(feature = "reqwest"), doc = "[`http::error_for_status`]: crate#features")]
 #[doc = ""]
-/// A failed HTTP request: a 4xx or 5xx answer, or the cause if there is no answer or if the program
-/// does not understand the answer.
+/// A failed HTTP request: a 4xx or 5xx answer, a redirect that the client did not follow, or the cause if
+/// there is no answer or if the program does not understand the answer.
 ///
 /// This is the error type for an operation over HTTP, and [`Classifier`](super::Classifier)
 /// classifies it with the wait of the answer's `Retry-After`. Use [`http::error_for_status`] for
@@ -79,7 +79,7 @@ struct Inner {
 /// The end of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
-    /// The server answered 4xx or 5xx.
+    /// The server answered 4xx or 5xx, or a redirect that nobody followed.
     Refused(StatusError),
     /// No connection was made.
     NotSent,
@@ -120,16 +120,17 @@ impl Outcome {
 }
 
 impl Failure {
-    /// Returns answers other than 4xx and 5xx unchanged and turns the others into a failure.
+    /// Turns an answer of 4xx or 5xx into a failure, and one of 301, 302, 307 or 308 that nobody followed. Returns
+    /// the others unchanged. A 303 is one of them because the server has executed the request.
     ///
     /// The failure keeps the headers and the first KiB of the body. This function does not read a body, so
     /// limit the size where you read it.
     ///
     /// # Errors
     ///
-    /// Returns a failure for 4xx and 5xx.
+    /// Returns a failure for 4xx, 5xx, 301, 302, 307 and 308.
     pub fn check<B: AsRef<[u8]>>(answer: Response<B>) -> Result<Response<B>, Self> {
-        match StatusError::check(answer.status(), answer.headers()) {
+        match StatusError::check_followed(answer.status(), answer.headers()) {
             Ok(()) => Ok(answer),
             Err(refused) => {
                 let (parts, body) = answer.into_parts();
@@ -189,7 +190,7 @@ impl Failure {
         self.0.outcome
     }
 
-    /// Returns the status of the answer, which is 4xx or 5xx. `None` means that there is no answer, that
+    /// Returns the status of the answer, which is 301, 302, 307, 308, 4xx or 5xx. `None` means that there is no answer, that
     /// it broke off, or that the program does not understand it.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {

@@ -31,6 +31,10 @@
 //! | 499 | no | no | healthy | a proxy says that its caller closed the connection, so the call is in doubt if the request is not idempotent |
 //! | any other answer | no | no | healthy | the request is at fault, or there is no failure |
 //! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`]. The server has executed the request, most likely, so the call is in doubt if the request is not idempotent |
+//! | 301 Moved Permanently, 302 Found that the client does not follow | no | no | healthy | the same redirect comes again. Many services send it after the execution, as a 303, so the call is in doubt if the request is not idempotent |
+//! | 307 Temporary Redirect, 308 Permanent Redirect that the client does not follow | no | no | healthy | the same redirect comes again. The request is to be sent elsewhere (RFC 9110 §15.4.8), so it was not executed |
+//! | 303 See Other that the client does not follow | no | no | healthy | not a failure: `http::error_for_status` and [`Failure::check`] return the answer. The request was executed, and the result is elsewhere (§15.4.4) |
+//! | a redirect that the client follows | as the answer of its target | **as the answer of its target** | as the target | the crate sees only the last answer. A `POST` that was executed before a 303 is sent again if the target answers 429, so such a client must [follow none](#redirects) |
 //! | redirects that the client does not follow to their end | no | no | healthy | the same redirects come again. The first one may come after the execution (303), so the call is in doubt if the request is not idempotent |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
 //! | none: reset, cut off, timed out | yes | no | failing | the request may have been executed, see [`Classifier::unanswered`] |
@@ -42,6 +46,26 @@
 //!
 //! [`limits`] reads the limits that many services report with each answer, and [`learn`] passes
 //! them to the [quota](crate::quota) of the current attempt.
+//!
+//! # Redirects
+//!
+//! `reqwest` follows redirects by default, and its answer does not tell it. A `POST` is executed, the
+//! server answers 303 and the client asks for the result. If that second request fails, its failure looks like
+//! the failure of the `POST`: after a 429, a 409 or a refused connection the order is sent twice, and after a 404
+//! the call is said to be without effect. So a client with a request that is not idempotent follows none:
+//!
+//! ```
+//! # fn client() -> reqwest::Result<reqwest::Client> {
+//! reqwest::Client::builder()
+//!     .retry(reqwest::retry::never())
+//!     .redirect(reqwest::redirect::Policy::none())
+//!     .build()
+//! # }
+//! ```
+//!
+//! Its 303 is then an `Ok` with this status, and the `Location` names the result. A 301, 302, 307 or 308 is a
+//! [`Failure`] whose [`headers`](Failure::headers) have the `Location`. Clients of `hyper` follow no redirects. A request
+//! with an `Idempotency-Key` is not executed twice, but without this setting the words on its end may be wrong too.
 //!
 //! # When not
 //!

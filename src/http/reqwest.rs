@@ -9,7 +9,12 @@ use crate::classify::Classify;
 use crate::timeout::Timeout;
 use crate::verdict::{Cut, Verdict};
 
-/// Returns answers other than 4xx and 5xx unchanged and turns the others into a [`Failure`].
+/// Turns an answer of 4xx or 5xx into a [`Failure`], and a redirect of 301, 302, 307 or 308 that the client did
+/// not follow. Returns the others unchanged. A 303 is one of them, because the server has executed the
+/// request and names the place of its result.
+///
+/// A client follows redirects by default, and the function then sees only the last answer. A client with
+/// a `POST` must follow none, because a failure of the target counts as one of the `POST`: see [the table](super).
 ///
 /// The failure keeps the headers and the start of the body. Reading the body stops
 /// after 1 KiB or after 500 ms without a further byte, and the rest is dropped with the connection. If a body
@@ -24,7 +29,7 @@ use crate::verdict::{Cut, Verdict};
 ///
 /// # Errors
 ///
-/// Returns a [`Failure`] for 4xx and 5xx.
+/// Returns a [`Failure`] for 4xx, 5xx, 301, 302, 307 and 308.
 ///
 /// # Cancel safety
 ///
@@ -49,7 +54,7 @@ use crate::verdict::{Cut, Verdict};
 /// # }
 /// ```
 pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
-    match StatusError::check(answer.status(), answer.headers()) {
+    match StatusError::check_followed(answer.status(), answer.headers()) {
         Ok(()) => Ok(answer),
         Err(refused) => {
             let mut url = answer.url().clone();

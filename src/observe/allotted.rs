@@ -46,6 +46,9 @@ pub(crate) struct InFlight<'a> {
     pub(crate) has_no_opinion: bool,
     /// The time of the call whose deadline cut the attempt.
     pub(crate) allotted: Option<Allotted>,
+    /// The duration of the attempt that the deadline cut, or of the longest one. `None` if it is unknown.
+    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "only the metrics have it"))]
+    pub(crate) latency: Option<Duration>,
     /// True if a fallback ended because a part of the answer was delivered.
     pub(crate) ends_by_part: bool,
     /// What the next attempt would cost, if the quota held it until the end of the call.

@@ -100,6 +100,12 @@ impl AttemptFailure<'_> {
         self.in_flight.and_then(|in_flight| in_flight.held).max(cooldown)
     }
 
+    /// Returns the duration of the attempt that the deadline cut, if it is known.
+    #[cfg(feature = "metrics")]
+    pub(super) fn cut_latency(&self) -> Option<Duration> {
+        self.in_flight.and_then(|in_flight| in_flight.latency)
+    }
+
     /// Returns which part of the upstream holds the attempt for this [time](Self::held).
     pub(super) fn held_in_words(&self, cooldown: Option<Duration>) -> &'static str {
         match self.in_flight.and_then(|in_flight| in_flight.held) {

@@ -25,7 +25,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_calls_in_doubt_total` | counter | | calls among these that ended [in doubt](crate::GaveUp::is_in_doubt): the request may have been executed and must not be sent again, so somebody must find out |
 /// | `resile_call_duration_seconds` | histogram | `outcome` | duration of these calls, waits included |
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
-/// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts |
+/// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts. That of an attempt that a limit cut ends at the cut. Attempts that are in flight together at the deadline count as the longest one |
 /// | `resile_retries_total` | counter | | attempts after the first one of their call, without hedges. A retry that was scheduled but never began does not count |
 /// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
@@ -186,7 +186,7 @@ fn publish(event: &Event<'_>, name: &SharedString) {
         EventKind::GaveUp { reason, elapsed, failure, in_doubt, .. } => {
             // An attempt cut by the deadline of the call has no `Failed` event.
             if failure.cut == Some(Cut::Deadline) {
-                attempt_ended(Cut::Deadline.as_str(), None);
+                attempt_ended(Cut::Deadline.as_str(), failure.cut_latency());
             }
             call_ended(reason.as_str(), failure.health(), elapsed);
             doubt(name, in_doubt && !is_part);

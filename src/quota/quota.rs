@@ -189,6 +189,11 @@ impl Quota {
         self.queue
     }
 
+    /// Returns whether a refusal by the provider's limit on this caller empties the quota, so that calls wait.
+    pub(crate) fn is_emptied_by_refusals(&self) -> bool {
+        !self.is_shadow && self.buckets.iter().any(Option::is_some)
+    }
+
     /// Returns what the quota would have done. `None` if it is not in shadow mode.
     #[must_use]
     pub fn shadow(&self) -> Option<Shadow> {

@@ -158,7 +158,7 @@ where
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
         if this.answer.flowing && matches!(finish, Finish::Deadline) {
-            let gave_up = this.call.close_whole(this.call.policy.whole);
+            let gave_up = this.call.close_whole(0, this.call.policy.whole);
             return Some(Err(self.close(gave_up)));
         }
         if matches!(finish, Finish::Deadline | Finish::Cancelled) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::began::Began;
 use super::guard::Owned;
-use super::held::{Admit, Held, enter, release, reserve, resume};
+use super::held::{Admit, Held, enter, refused_within, release, reserve, resume};
 use super::progress::Refuser;
 use super::strain::Limited;
 use super::{Endpoint, Guard, Slot, lending, limits};
@@ -82,7 +82,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             let draw = |range| owned.draw_within(range);
             if let Some(delay) = cooldown.wait(now, ends_at, is_new, draw) {
                 release(mem::take(held), parts, &self.target.demand());
-                return Admit::Hold(delay);
+                // An attempt does not wait out a hold only to be refused by the breaker.
+                let rest = cooldown.remaining(now).unwrap_or_default();
+                return refused_within(parts, rest, &owned).unwrap_or(Admit::Hold(delay));
             }
         }
         let throttle = parts.throttle.as_ref().filter(|it| !held.is_some() && !it.is_idle());
@@ -135,11 +137,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                     if held.is_some() {
                         release(mem::take(held), parts, &self.target.demand());
                     }
-                    return Admit::Refused {
-                        by: Refuser::Breaker,
-                        reason: StopReason::Open,
-                        retry_after: open.retry_after(),
-                    };
+                    return Admit::refused_by(open);
                 }
             },
         };

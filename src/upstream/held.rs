@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::began::Began;
 use super::progress::Refuser;
 use super::{Parts, priority};
-use crate::breaker::{Owner, Ticket};
+use crate::breaker::{Open, Owner, Ticket};
 use crate::bulkhead::{self, Bulkhead, Newcomer, Turn};
 use crate::policy::StopReason;
 use crate::quota::{Ask, Demand, Entry, Place, Quota, Reserved};
@@ -32,6 +32,11 @@ pub(crate) enum Admit {
 impl Admit {
     const fn full(by: Refuser) -> Self {
         Self::Refused { by, reason: StopReason::Full, retry_after: None }
+    }
+
+    pub(super) const fn refused_by(open: Open) -> Self {
+        let (by, reason) = (Refuser::Breaker, StopReason::Open);
+        Self::Refused { by, reason, retry_after: open.retry_after() }
     }
 }
 
@@ -124,6 +129,13 @@ pub(super) fn resume(
     Some(Admit::Queued { until, is_new: false })
 }
 
+/// Returns the breaker's refusal of an attempt after a wait of `delay` if that refusal is certain.
+#[cold]
+pub(super) fn refused_within(parts: &Parts, delay: Duration, owner: &impl Owner) -> Option<Admit> {
+    let open = parts.breaker.as_ref()?.refusal_within(delay, owner)?;
+    Some(Admit::refused_by(open))
+}
+
 /// Takes a permit of the bulkhead, or joins its queue. Returns `None` with a permit.
 #[inline(never)]
 pub(super) fn enter(
@@ -140,14 +152,8 @@ pub(super) fn enter(
         return None;
     }
     // An attempt does not queue only to be refused by the breaker.
-    if let Some(open) =
-        parts.breaker.as_ref().and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
-    {
-        return Some(Admit::Refused {
-            by: Refuser::Breaker,
-            reason: StopReason::Open,
-            retry_after: open.retry_after(),
-        });
+    if let Some(refused) = refused_within(parts, Duration::ZERO, owner) {
+        return Some(refused);
     }
     let Some(waker) = waker else { return Some(Admit::full(Refuser::Bulkhead)) };
     let (now, priority) = (owner.now(), priority::inherited(demand).standing.priority);
@@ -194,17 +200,9 @@ pub(super) fn reserve(
         _ => match (quota.ask(demand, Entry::AtOnce, now, 0), waker) {
             (Ask::NotBefore(at), waker) => {
                 // An attempt does not queue only to be refused by the breaker.
-                if let Some(open) = parts
-                    .breaker
-                    .as_ref()
-                    .and_then(|breaker| breaker.refusal_within(Duration::ZERO, owner))
-                {
+                if let Some(refused) = refused_within(parts, Duration::ZERO, owner) {
                     release(mem::take(held), parts, demand);
-                    return Err(Admit::Refused {
-                        by: Refuser::Breaker,
-                        reason: StopReason::Open,
-                        retry_after: open.retry_after(),
-                    });
+                    return Err(refused);
                 }
                 if let Some(waker) = waker {
                     quota.ask(&priority::inherited(demand), Entry::Joining(waker), now, 0)

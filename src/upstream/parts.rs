@@ -62,6 +62,13 @@ impl Parts {
         mem::replace(this, Self::new(Name::Static("")))
     }
 
+    /// Returns whether a part answers a refusal by the caller's own limit. Without one only the breaker does.
+    pub(super) fn answers_own_limits(&self) -> bool {
+        self.cooldown.is_some()
+            || self.throttle.is_some()
+            || self.quota.as_ref().is_some_and(Quota::is_emptied_by_refusals)
+    }
+
     /// Returns the state of all parts. Reads the clock by `now` only for a quota, a fleet, a cooldown that
     /// may hold and a throttle that may refuse.
     pub(crate) fn gauges(&self, now: impl FnOnce() -> u64) -> Gauges {

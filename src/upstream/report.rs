@@ -11,6 +11,9 @@ use crate::throttle::Throttle;
 use crate::time::{Timer, nanos};
 use crate::verdict::{Health, Verdict};
 
+/// An outcome that says nothing of the upstream.
+const NEUTRAL: Outcome = Outcome { health: Health::Unknown, hint: None };
+
 /// The report of an attempt to the parts, and the end of what it holds.
 impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Reports that an attempt succeeded at its first poll. It ends at its start: this saves a reading
@@ -100,9 +103,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
             *held = Held::Nothing; // the call within the attempt has reported the request
             return;
         }
-        let outcome = verdict.map_or(Outcome { health: Health::Unknown, hint: None }, |verdict| {
-            Outcome { health: verdict.health(), hint: verdict.wait() }
-        });
+        let outcome = verdict
+            .map_or(NEUTRAL, |verdict| Outcome { health: verdict.health(), hint: verdict.wait() });
         let is_refused = outcome.health == Health::Throttling;
         let is_failure = is_refused || outcome.health == Health::Failing;
         let owned = Owned::with_failure(&self.target, failure.filter(|_| is_failure));
@@ -149,6 +151,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(breaker) = &parts.breaker {
             let at = at.or(learning.map(|_| now));
+            let own_limit = is_refused && verdict.is_some_and(|verdict| verdict.is_own_limit());
+            let outcome = if own_limit && parts.answers_own_limits() { NEUTRAL } else { outcome };
             breaker.settle(ticket, began.known(), outcome, at, &owned);
         }
         if let Some(budget) = parts.budget.as_ref().filter(|_| is_failure) {

@@ -308,7 +308,8 @@ fn a_refusal_of_http_has_no_effect() {
         for code in 100..1_000 {
             let Ok(status) = http::StatusCode::from_u16(code) else { continue };
             let verdict = classifier.verdict(status, None);
-            let is_refused = matches!(code, 400..=498 | 501 | 505 | 506 | 508 | 510 | 511);
+            let is_refused =
+                matches!(code, 307 | 308 | 400..=498 | 501 | 505 | 506 | 508 | 510 | 511);
             assert_eq!(verdict.is_without_effect(), is_refused, "{code}");
             assert!(!verdict.is_not_sent(), "a quota counts it: {code}");
         }

@@ -611,7 +611,7 @@ async fn a_timeout_of_the_operation_is_a_failure() {
 
 proptest! {
     /// For any status and body: a good answer is untouched, and of a refusal the status, the verdict
-    /// and the start of the body remain.
+    /// and the start of the body remain. A redirect that nobody followed is a failure only here.
     #[test]
     fn check_agrees_with_the_status_error(code in 100_u16..1000, body in prop::collection::vec(any::<u8>(), 0..3000), wait in any::<Option<u32>>()) {
         let mut answer = Response::builder().status(code);
@@ -627,6 +627,9 @@ proptest! {
                 prop_assert_eq!(failure.retry_after(), refused.retry_after());
                 prop_assert_eq!(POST.classify(&failure), POST.classify(&refused));
                 prop_assert_eq!(failure.body().is_empty(), body.is_empty());
+            }
+            (Err(failure), Ok(())) if matches!(code, 301 | 302 | 307 | 308) => {
+                prop_assert_eq!((failure.status().unwrap().as_u16(), failure.retry_after()), (code, None));
             }
             (failure, refused) => prop_assert!(false, "{failure:?} {refused:?}"),
         }

@@ -37,6 +37,7 @@ mod hedge;
 mod http;
 mod http_failure;
 mod http_limits;
+mod http_redirects;
 mod http_sockets;
 mod io;
 mod io_sockets;

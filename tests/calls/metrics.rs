@@ -227,6 +227,72 @@ fn cut_attempts_are_published() {
     assert_eq!(published["resile_calls_total{health=failing,outcome=deadline}"], "1");
 }
 
+/// The deadline cuts the slowest attempts, so the histogram must have them too.
+#[test]
+fn attempts_that_a_deadline_cuts_have_a_duration() {
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(Always);
+    let hangs = |_| std::future::pending::<Result<(), &str>>();
+    let silent = |_| async { Ok::<_, &str>(stream::pending::<Result<u32, &str>>()) };
+    let flowing =
+        |_| async { Ok::<_, &str>(stream::iter([Ok::<_, &str>(1)]).chain(stream::pending())) };
+    let durations = |call: &mut dyn FnMut()
+        -> futures_util::future::LocalBoxFuture<'static, ()>| {
+        let mut published = published(&recorded(call()));
+        let attempts = published.remove("resile_attempts_total{outcome=timeout}");
+        let took = published.remove("resile_attempt_duration_seconds{outcome=timeout}");
+        (attempts.unwrap(), took.unwrap_or_default())
+    };
+    let one = ("1".to_owned(), "[1.0]".to_owned());
+    let total = policy.with_total_timeout(SECOND);
+    for policy in [
+        policy.with_attempts(1).with_attempt_timeout(SECOND),
+        total,
+        total.with_attempt_timeout(5 * SECOND),
+        policy.shortened_to(SECOND),
+    ] {
+        let retried = durations(&mut || {
+            async move {
+                retry(hangs, policy, Never).on(&WEATHER).await.unwrap_err();
+            }
+            .boxed_local()
+        });
+        assert_eq!(retried, one, "{policy:?}");
+        let opened = durations(&mut || {
+            async move {
+                let items = retry_stream(silent, policy, Never).on(&WEATHER);
+                items.try_collect::<Vec<_>>().await.unwrap_err();
+            }
+            .boxed_local()
+        });
+        assert_eq!(opened, one, "{policy:?}");
+    }
+    let called = durations(&mut || {
+        async {
+            let call = WEATHER.call(std::future::pending::<Result<(), &str>>(), Always);
+            call.with_total_timeout(SECOND).await.unwrap_err();
+        }
+        .boxed_local()
+    });
+    assert_eq!(called, one);
+    // Two attempts in flight at the deadline are one that ended, which is the longest.
+    let hedged = durations(&mut || {
+        async move {
+            let policy = HEDGED.with_total_timeout(SECOND);
+            hedge(hangs, policy, Never).on(&WEATHER).await.unwrap_err();
+        }
+        .boxed_local()
+    });
+    assert_eq!(hedged, one);
+    let whole = durations(&mut || {
+        async move {
+            let items = retry_stream(flowing, policy, Never).on(&WEATHER);
+            items.with_whole_timeout(SECOND).try_collect::<Vec<_>>().await.unwrap_err();
+        }
+        .boxed_local()
+    });
+    assert_eq!(whole, one);
+}
+
 /// Somebody must find out the outcome of such a request. A call within a call counts once.
 #[test]
 fn calls_in_doubt_are_counted() {

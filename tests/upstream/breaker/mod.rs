@@ -6,4 +6,5 @@ mod calls;
 mod counts;
 mod edges;
 mod laws;
+mod limits;
 mod panics;

@@ -57,6 +57,10 @@ use crate::judge::NoClassifier;
 /// the source of "a middleware failed". A call that ended with an answer, such
 /// as a 503, returns the answer with its [end](crate::judge) among the extensions.
 ///
+/// `reqwest` follows redirects below the middleware, and the answer does not tell it. So a client that sends a
+/// `POST` or a `PATCH` needs `.redirect(reqwest::redirect::Policy::none())`. Otherwise a `POST` that was executed before
+/// a 303 is sent again if the target of the redirect fails.
+///
 /// # Cancel safety
 ///
 /// Dropping the call drops the attempt in flight and gives back what it holds at the upstream.
