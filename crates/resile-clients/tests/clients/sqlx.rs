@@ -231,8 +231,7 @@ fn the_error_of_a_part_is_one_before_the_commit() {
 /// and the alert on calls that fail leaves it out.
 #[test]
 fn an_error_of_your_own_is_that_of_a_healthy_database() {
-    for classifier in
-        [Classifier::non_idempotent(), Classifier::idempotent(), Classifier::keyed()]
+    for classifier in [Classifier::non_idempotent(), Classifier::idempotent(), Classifier::keyed()]
     {
         let poor = TransactionError::Own(Foreign(None));
         assert_eq!(classifier.verdict(&poor).unwrap().health(), Health::Healthy);
