@@ -272,7 +272,8 @@ chapter! {
         "crate::Backoff::custom" "crate::Upstream::with_seed" "crate::classify::ClassifyExt::cut_is"
         "crate::Drain" "crate::Verdict::throttled" "crate::Verdict::at_least"
         "crate::RetryPolicy::with_throttled_backoff" "crate::ResilienceExt" "crate::Verdict::with_base"
-        "crate::Backoff::delay"
+        "crate::Backoff::delay" "crate::Breaker::with_open_time" "crate::breaker" "crate::Cooldown"
+        "crate::StopReason::Open" "crate::Upstream::call" "crate::Upstream::try_admit"
     ]
     include_str!("../docs/guide/migrating.md")
 }

@@ -20,7 +20,8 @@ pub(super) fn register(event: &Event<'_>, name: &SharedString) {
             counter!(series, "upstream" => name.clone(), key => *value).increment(0);
         }
     };
-    each("resile_attempts_total", "outcome", &["ok", "throttling", "failing", "timeout"]);
+    let outcomes = ["ok", "healthy", "throttling", "failing", "timeout"];
+    each("resile_attempts_total", "outcome", &outcomes);
     for (outcome, health) in [("ok", "healthy"), ("attempts", "failing"), ("deadline", "failing")] {
         let series = "resile_calls_total";
         counter!(series, "upstream" => name.clone(), "outcome" => outcome, "health" => health)

@@ -93,6 +93,7 @@ fn known_counters_are_zero_before_they_count() {
     };
     let bare = [
         "resile_attempts_total{outcome=failing}",
+        "resile_attempts_total{outcome=healthy}",
         "resile_attempts_total{outcome=throttling}",
         "resile_attempts_total{outcome=timeout}",
         "resile_calls_in_doubt_total{}",

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
-use resile::Verdict;
+use resile::{Health, Verdict};
 
 use super::{error, word};
 use crate::Idempotency;
@@ -19,7 +19,7 @@ use crate::classifier::classifies;
 /// |---|---|
 /// | `Before` | that of [`error`](super::error) on an idempotent request, without effect. An unknown error is final |
 /// | `Commit` | that of [`error`](super::error): after a lost answer only an idempotent transaction is sent again |
-/// | `Own` | final, without effect. For another verdict put a classifier of your own before this one, as a pair |
+/// | `Own` | final, without effect. The health is [`Healthy`](resile::Health::Healthy), because the database has answered and your program has refused. For another verdict put a classifier of your own before this one, as a pair, such as for an error of another service that the part asks |
 ///
 /// Drop the transaction after each error before `COMMIT`, because this rolls it back. A statement that commits at
 /// once must not be in it, such as a `CREATE TABLE` of MariaDB.
@@ -99,7 +99,7 @@ fn verdict<E>(failed: &TransactionError<E>, idempotency: Idempotency) -> Option<
     let verdict = match failed {
         TransactionError::Commit(failed) => return error(failed, idempotency),
         TransactionError::Before(failed) => error(failed, Idempotency::Idempotent),
-        TransactionError::Own(_) => None,
+        TransactionError::Own(_) => Some(Verdict::fatal().with_health(Health::Healthy)),
     };
     // An error that the classifier does not know has no effect either.
     Some(verdict.unwrap_or(Verdict::fatal()).without_effect())

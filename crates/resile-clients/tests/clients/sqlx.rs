@@ -226,3 +226,18 @@ fn the_error_of_a_part_is_one_before_the_commit() {
     let verdict = sale.verdict(&failed).unwrap();
     assert!(!verdict.is_again() && verdict.is_without_effect());
 }
+
+/// The database answered, and the program decided. So such an error ends a streak of failures, as a 404 does,
+/// and the alert on calls that fail leaves it out.
+#[test]
+fn an_error_of_your_own_is_that_of_a_healthy_database() {
+    for classifier in [Classifier::non_idempotent(), Classifier::idempotent(), Classifier::keyed()]
+    {
+        let poor = TransactionError::Own(Foreign(None));
+        assert_eq!(classifier.verdict(&poor).unwrap().health(), Health::Healthy);
+        // The error of `sqlx` that nobody knows says nothing of the database.
+        let unknown: TransactionError = TransactionError::Before(foreign("0"));
+        let verdict = classifier.verdict(&unknown).unwrap();
+        assert_eq!((verdict.health(), verdict.is_again()), (Health::Unknown, false));
+    }
+}

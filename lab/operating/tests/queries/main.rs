@@ -124,6 +124,23 @@ fn each_alert_asks_for_what_is_published() {
     }
 }
 
+/// The alert on retries subtracts those on a healthy upstream. So nothing may be left of them, and the refusals of
+/// calls without a retry may not be subtracted.
+#[test]
+fn the_retries_after_collisions_are_the_healthy_attempts_that_ended_no_call() {
+    let text = scene::text_of_collisions();
+    let sum = |series: &str, has: &[&str]| -> u64 {
+        let lines = text.lines().filter(|line| line.starts_with(&format!("{series}{{")));
+        let lines = lines.filter(|line| has.iter().all(|label| line.contains(label)));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    };
+    let healthy = ["health=\"healthy\""];
+    let attempts = sum("resile_attempts_total", &["outcome=\"healthy\""]);
+    let ended =
+        sum("resile_calls_total", &healthy) - sum("resile_calls_total", &["outcome=\"ok\""]);
+    assert_eq!((attempts, ended, sum("resile_retries_total", &[])), (11, 3, 8), "{text}");
+}
+
 #[test]
 fn a_query_of_what_is_not_published_is_found() {
     let published = published();

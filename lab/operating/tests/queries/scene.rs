@@ -8,14 +8,29 @@ use resile::fleet::State;
 use resile::observe::Metrics;
 use resile::quota::{Cost, Dimension, Limit, Limits, Rate, Usage};
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, HedgePolicy, Never, Quota, RetryPolicy,
-    Throttle, Upstream, Verdict, hedge, retry,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Health, HedgePolicy, Never, Quota,
+    RetryPolicy, Throttle, Upstream, Verdict, hedge, retry,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs all calls and returns the metrics as Prometheus reads them.
 pub(crate) fn text() -> String {
+    text_of(async {
+        calls().await;
+        strains().await;
+        hedges().await;
+        Box::pin(limits()).await;
+        breaker_and_fleet().await;
+    })
+}
+
+/// Returns the metrics of an upstream that has collisions and refusals alone.
+pub(crate) fn text_of_collisions() -> String {
+    text_of(async { collisions(&upstream()).await })
+}
+
+fn text_of(calls: impl Future<Output = ()>) -> String {
     let durations = Matcher::Suffix("_duration_seconds".to_owned());
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(durations, &[0.1, 1.0, 10.0])
@@ -26,15 +41,7 @@ pub(crate) fn text() -> String {
         .start_paused(true)
         .build()
         .unwrap();
-    metrics::with_local_recorder(&recorder, || {
-        runtime.block_on(async {
-            calls().await;
-            strains().await;
-            hedges().await;
-            Box::pin(limits()).await;
-            breaker_and_fleet().await;
-        });
-    });
+    metrics::with_local_recorder(&recorder, || runtime.block_on(calls));
     recorder.handle().render()
 }
 
@@ -60,6 +67,25 @@ async fn calls() {
     retry(hang, POLICY, token).on(&upstream).await.unwrap_err();
     let fatal = POLICY.with_classifier(|_: &&str| Verdict::fatal());
     retry(|_| ready(Err::<(), _>("404")), fatal, Never).on(&upstream).await.unwrap_err();
+    collisions(&upstream).await;
+}
+
+/// Calls on a healthy upstream: some succeed after collisions, one has only collisions, and two end with a refusal.
+async fn collisions(upstream: &Upstream) {
+    let healthy = |verdict: Verdict| verdict.with_health(Health::Healthy);
+    let collides =
+        POLICY.with_attempts(4).with_classifier(move |_: &&str| healthy(Verdict::transient()));
+    for successful in [1, 3, 4, 9] {
+        let row = |attempt: Attempt| {
+            ready(if attempt.number() < successful { Err("40001") } else { Ok(()) })
+        };
+        let _ = retry(row, collides, Never).on(upstream).await;
+    }
+    let refuses = POLICY.with_classifier(move |_: &&str| healthy(Verdict::fatal()));
+    for _ in 0..2 {
+        let poor = |_| ready(Err::<(), _>("poor"));
+        retry(poor, refuses, Never).on(upstream).await.unwrap_err();
+    }
 }
 
 /// Each part makes calls wait or refuses them.

@@ -15,7 +15,7 @@ pub(crate) async fn claim(
     let policy = RetryPolicy::contention()
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(Classifier::keyed());
+        .with_classifier(Classifier::keyed().with_place("claim"));
     retry(|_| attempt(users, name, owner), policy, Never).on(&USERS).await
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn pay(
         .with_attempts(u32::MAX) // the total timeout is the limit
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(Classifier::keyed());
+        .with_classifier(Classifier::keyed().with_place("pay"));
     retry(|_| commit(book(bank, id, from, to, amount)), policy, Never).on(&BANK).await
 }
 

@@ -12,17 +12,23 @@ static BANK: Upstream = Upstream::new("bank");
 const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
     .with_attempt_timeout(Duration::from_secs(7))
     .with_total_timeout(Duration::from_secs(15))
-    .with_classifier(Classifier::idempotent());
+    .with_classifier(Classifier::idempotent().with_place("amount"));
 
 /// Opens the pool. An attempt waits up to 2 s for a connection, up to 1.5 s for one lock and up to 4 s for
 /// the locks of one statement. So each of these waits ends with an error of its own, which says what was
 /// missing. Only several in a row end as "did not finish within 7s". The server ends a statement after 4 s
-/// also because it does not see that its client has gone. It does not end a `COMMIT` so.
+/// also because it does not see that its client has gone. It does not end a `COMMIT` so. It ends a session
+/// whose transaction gets no statement for 3 s, because a lost client would keep its locks otherwise.
 pub(crate) fn open(bank: PgConnectOptions) -> PgPool {
+    let limits = [
+        ("lock_timeout", "1500ms"),
+        ("statement_timeout", "4s"),
+        ("idle_in_transaction_session_timeout", "3s"),
+    ];
     PgPoolOptions::new()
         .max_connections(10)
         .acquire_timeout(Duration::from_secs(2))
-        .connect_lazy_with(bank.options([("lock_timeout", "1500ms"), ("statement_timeout", "4s")]))
+        .connect_lazy_with(bank.options(limits))
 }
 
 /// Reads the amount of an account.
@@ -57,7 +63,8 @@ pub(crate) async fn transfer(
     bank: &PgPool,
     transfer: &Transfer<'_>,
 ) -> Result<(), GaveUp<TransactionError>> {
-    let policy = POLICY.with_classifier((queued, Classifier::keyed()));
+    let keyed = Classifier::keyed().with_place("transfer");
+    let policy = POLICY.with_classifier((queued, keyed));
     retry(|_| commit(book(bank, transfer)), policy, Never).on(&BANK).await
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn sell(shop: &PgPool, item: i32) -> Result<i64, GaveUp<Failed>
         .with_attempts(u32::MAX) // the total timeout is the limit
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(Classifier::non_idempotent());
+        .with_classifier(Classifier::non_idempotent().with_place("sell"));
     retry(|_| commit(take(shop, item)), policy, Never).on(&SHOP).await
 }
 

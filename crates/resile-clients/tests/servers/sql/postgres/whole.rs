@@ -162,6 +162,23 @@ async fn a_session_that_is_ended_before_the_commit_is_made_again() {
     .await;
 }
 
+/// A client that is lost within its transaction sends no `COMMIT`, and neither does one whose `COMMIT` is lost. The
+/// server ends its session, so the row of the key is free before a call with this key gives up.
+#[tokio::test]
+async fn a_session_of_a_lost_client_does_not_keep_the_key() {
+    within(async {
+        let (server, _admin) = bank(&[]).await;
+        let bank = open(options(&server));
+        let mut lost = bank.begin().await.unwrap();
+        let insert = "INSERT INTO transfer (id) VALUES ('a')";
+        sqlx::query(insert).execute(&mut *lost).await.unwrap();
+        transfer(&bank, &to_two("a", 7)).await.unwrap();
+        assert!(server.place().log().contains("idle-in-transaction timeout"));
+        assert_eq!(amount(&bank, 1).await.unwrap(), 1000 - 7);
+    })
+    .await;
+}
+
 /// An `UPDATE` in a queue waits once for each transaction before it, and `lock_timeout` limits one wait only.
 /// So the server ends the statement, and the transfer waits again.
 #[tokio::test]
