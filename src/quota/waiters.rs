@@ -92,8 +92,8 @@ impl Waiters {
             Some(end) if !is_retry => (FIRST, self.served.max(*end)),
             _ => (if is_retry { 0 } else { FIRST }, self.served),
         };
-        let order = u64::from(u8::MAX - priority) << u64::BITS - 8 | is_first | tag.min(TAG);
-        Place { order, ticket: self.next }
+        let priority = u64::from(u8::MAX - priority) << 56;
+        Place { order: priority | is_first | tag.min(TAG), ticket: self.next }
     }
 
     /// Returns the place of a newcomer, and the end of the latest cost of its group before and with it.
