@@ -9,7 +9,8 @@ impl<E> GaveUp<GaveUp<E>> {
     /// Merges the errors of an outer and an inner call into one.
     ///
     /// The attempts, the time and the name are those of the outer call, and the error is that of the
-    /// last inner call. An outer call without a name takes the name of the inner one, unless it is a
+    /// last inner call. So [`attempts`](Self::attempts) of a `fallback` counts the alternatives that began and
+    /// not the requests. An outer call without a name takes the name of the inner one, unless it is a
     /// [`fallback`](crate::fallback()), whose attempts are alternatives with a name each: `{}` then prints
     /// the name of the last one. The reason and the rest depend on the outer call:
     /// * If it ended because its inner calls failed, they are those of the last inner call. Its

@@ -60,6 +60,8 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Learned(finding) if finding.is_used && is_shared(event) => Level::DEBUG,
         EventKind::Learned(finding) if finding.is_lower() => match finding.by {
             Evidence::Accepted => Level::INFO,
+            // The setting may be right, and then nothing could end the line.
+            Evidence::Reported if !finding.has_window => Level::INFO,
             _ => Level::WARN,
         },
         EventKind::Learned(_)

@@ -291,6 +291,15 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let (noun, period) = (dimension.noun(), configured.period());
     let (ours, theirs) = (configured.count(), found.count());
     match by {
+        Evidence::Reported if !finding.has_window => {
+            let told = finding.reported.unwrap_or(*found).count();
+            write!(f, "quota may be too high: the upstream reports a limit of {told} {noun} ")?;
+            write!(
+                f,
+                "without its window, so the quota of {ours} per {period:?} does not use it: "
+            )?;
+            f.write_str("compare the setting")
+        }
         Evidence::Reported => {
             write!(f, "quota too {}: ", if finding.is_lower() { "high" } else { "low" })?;
             let reported = finding.reported.unwrap_or(*found);
@@ -299,12 +308,13 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
             if window != period {
                 write!(f, " per {period:?}")?;
             }
-            f.write_str(", ")?;
             f.write_str(match (finding.is_lower(), is_used) {
-                (true, true) => "and uses the reported limit: correct the setting",
-                (true, false) => "so calls are refused: lower the setting or let the quota learn",
-                (false, true) => "and uses the reported limit",
-                (false, false) => "so the rest is not used: raise the setting if you need more",
+                (true, true) => ", and uses the reported limit: correct the setting",
+                (true, false) => {
+                    " and does not learn, so calls above it may be refused: lower the setting or let the quota learn"
+                }
+                (false, true) => ", and uses the reported limit",
+                (false, false) => ", so the rest is not used: raise the setting if you need more",
             })
         }
         Evidence::Refused => {

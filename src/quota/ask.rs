@@ -2,9 +2,10 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use super::bucket::{Bucket, Take};
-use super::line::{Newcomer, Place, Turn};
+use super::line::Turn;
 use super::margin::Margin;
 use super::reserved::{Amounts, Reserved};
+use super::waiters::{Newcomer, Place};
 use super::{Cost, Demand, Dimension, Estimate, Lack, Quota, TooLarge};
 
 /// The answer of a quota to an attempt that wants to begin. Times are in nanoseconds.
@@ -29,8 +30,8 @@ pub(crate) enum Ask {
 pub(crate) enum Entry<'a> {
     /// The attempt does not wait.
     AtOnce,
-    /// The attempt joins the queue if it must wait.
-    Joining(&'a Waker),
+    /// The attempt joins the queue if it must wait. Its call ends at this time.
+    Joining { waker: &'a Waker, ends_at: u64 },
     /// The attempt waits already.
     At(Place, &'a Waker),
 }
@@ -74,7 +75,7 @@ impl Quota {
                 self.note_wait(true, now);
                 (place, self.line.ask(place, waker, now, take), false)
             }
-            Entry::AtOnce | Entry::Joining(_) => {
+            Entry::AtOnce | Entry::Joining { .. } => {
                 if self.line.len() == 0 {
                     if let Some(taken) = take() {
                         return reserved_by(taken);
@@ -85,13 +86,14 @@ impl Quota {
                 if self.too_large(&amounts).is_some() {
                     return Ask::TooLarge;
                 }
-                let Entry::Joining(waker) = entry else {
+                let Entry::Joining { waker, ends_at } = entry else {
                     return Ask::NotBefore(self.fits_at(&amounts, now));
                 };
                 let newcomer = Newcomer {
                     standing: demand.standing,
                     amounts,
                     cost: self.time_of(&amounts),
+                    ends_at,
                     waker,
                 };
                 let take = || {
@@ -103,6 +105,9 @@ impl Quota {
                     return Ask::Full;
                 };
                 self.note_wait(self.line.len() > 1, now);
+                if demand.standing.is_retry {
+                    self.wake_late(); // the first attempts behind it wait for longer
+                }
                 (place, turn, true)
             }
         };
@@ -155,11 +160,22 @@ impl Quota {
         })
     }
 
-    /// Returns a time before which the cost surely does not fit, by the levels known now. 0 if there is
-    /// none: a lease can get any number of units at any time, and a quota that only watches holds nothing.
+    /// Returns a time before which the cost does not fit, by the levels known now and the waiters that would
+    /// be ahead. 0 if there is none: a lease can get any number of units at any time, and a quota that only
+    /// watches holds nothing.
     #[cold]
-    pub(crate) fn forecast(&self, cost: &Cost<'_>) -> u64 {
-        if self.is_shadow { 0 } else { self.earliest(&self.price(cost).amounts(cost), [0; 4]) }
+    pub(crate) fn forecast(&self, demand: &Demand<'_>) -> u64 {
+        if self.is_shadow {
+            return 0;
+        }
+        let ahead = self.line.ahead(demand.standing);
+        self.earliest(&self.price(&demand.cost).amounts(&demand.cost), ahead)
+    }
+
+    /// Wakes the waiters whose cost cannot fit before their calls end, by the levels known now.
+    #[cold]
+    pub(super) fn wake_late(&self) {
+        self.line.wake_late(|amounts, ahead| self.earliest(amounts, ahead));
     }
 
     /// Returns the part of the cost that is larger than a burst.

@@ -19,8 +19,9 @@ pub(super) struct Comparison {
     reset: Option<Duration>,
     /// The lowest reported share, and the last time at which it was reported.
     lowest: Option<(f64, u64)>,
-    /// The lowest share that operators were told, and whether they were told of a higher one.
-    told: Option<f64>,
+    /// The lowest share that operators were told, and whether its period was known.
+    told: Option<(f64, bool)>,
+    /// True if operators were told of a higher share.
     has_told_more: bool,
 }
 
@@ -122,9 +123,12 @@ impl Comparison {
 
     fn is_news(&mut self, share: f64, is_sure: bool) -> bool {
         if share < 1.0 {
-            let is_news = self.told.is_none_or(|told| share < told * EQUAL);
+            // A known period is news after a line that had none.
+            let is_news = self
+                .told
+                .is_none_or(|(told, was_sure)| share < told * EQUAL || is_sure && !was_sure);
             if is_news {
-                self.told = Some(share);
+                self.told = Some((share, is_sure));
             }
             return is_news;
         }

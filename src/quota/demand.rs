@@ -7,6 +7,8 @@ pub struct Standing {
     pub(crate) priority: u8,
     /// A hash of the caller's key. 0 is the group of calls without a key.
     pub(crate) group: u64,
+    /// True if an attempt of the call was sent before.
+    pub(crate) is_retry: bool,
 }
 
 /// The demand of a call: its cost and its standing in the queue.

@@ -9,10 +9,14 @@ pub struct Finding {
     pub dimension: Dimension,
     /// The configured limit.
     pub configured: Rate,
-    /// The limit that was found, in the period of the configured one.
+    /// The limit that was found, in the period of the configured one. A limit that is reported without its
+    /// window keeps its number and is not used.
     pub found: Rate,
     /// The limit and its window as the provider has reported them.
     pub(crate) reported: Option<Rate>,
+    /// False for a limit that the provider reports without its window. The found limit then assumes the
+    /// configured period.
+    pub(crate) has_window: bool,
     /// The evidence.
     pub by: Evidence,
     /// True if the quota uses the limit that was found.

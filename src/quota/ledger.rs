@@ -247,6 +247,9 @@ impl Quota {
         }
         self.exit();
         self.line.wake_first();
+        if own_limit {
+            self.wake_late();
+        }
         findings
     }
 

@@ -68,6 +68,7 @@ impl Quota {
             configured,
             found: configured.scaled(found.share),
             reported: found.reported,
+            has_window: found.has_window,
             by: found.by,
             is_used: found.is_used,
         }

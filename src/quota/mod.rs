@@ -74,8 +74,9 @@
 //! before its deadline ends at once with [`StopReason::Deadline`](crate::StopReason::Deadline), and
 //! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
 //! counts the known costs of all waiters ahead and assumes that every attempt in flight gives back
-//! its output. A retry has the same forecast when the attempt before it fails, but without the waiters
-//! ahead, so its call does not wait for a delay that no attempt can follow in time. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
+//! its output. A retry has the same forecast when the attempt before it fails, so its call does not wait for
+//! a delay that no attempt can follow in time. When a refusal empties a level, or a retry joins in front of
+//! them, the calls in the queue that cannot begin in time any more end at once too. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
 //! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a
 //! full queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!
@@ -97,9 +98,11 @@
 //! 2. The highest [priority](crate::upstream::AtCost::with_priority). Use the progress of the work,
 //!    because an agent at its twentieth step has more to lose than one at its first. If all share
 //!    equally, none may finish.
-//! 3. The [group](crate::upstream::AtCost::with_group) with the least service, so one busy group
-//!    does not delay the others.
-//! 4. The oldest.
+//! 3. A retry, whose call has waited before. It goes in front of the attempts that are the first of their
+//!    calls. The number of attempts and the budget limit how many there are.
+//! 4. The [group](crate::upstream::AtCost::with_group) with the least service, so one busy group
+//!    does not delay the others. The cost of its retries counts as its service.
+//! 5. The attempt that has been in the queue for longest.
 //!
 //! # Examples
 //!
@@ -164,6 +167,7 @@ mod shared;
 mod told;
 mod too_large;
 mod usage;
+mod waiters;
 
 pub(crate) use self::quota::Quota;
 pub(crate) use ask::{Ask, Entry};
@@ -180,7 +184,6 @@ pub use learning::Learning;
 pub use lease::Waiting;
 pub use levels::Levels;
 pub use limits::{Dimension, Limit, Limits};
-pub(crate) use line::Place;
 pub(crate) use meter::{Collecting, Report};
 pub use meter::{learn, record};
 pub use rate::Rate;
@@ -192,3 +195,4 @@ pub use shared::Learned;
 pub use told::Told;
 pub use too_large::TooLarge;
 pub use usage::Usage;
+pub(crate) use waiters::Place;

@@ -45,6 +45,8 @@ pub(super) struct Found {
     pub(super) share: f64,
     /// The limit as the provider has reported it.
     pub(super) reported: Option<Rate>,
+    /// False for a report without a window.
+    pub(super) has_window: bool,
     pub(super) by: Evidence,
     pub(super) is_used: bool,
 }
@@ -52,7 +54,7 @@ pub(super) struct Found {
 impl Found {
     /// A share that is in use, and that no answer has reported.
     pub(super) const fn new(share: f64, by: Evidence) -> Self {
-        Self { share, reported: None, by, is_used: true }
+        Self { share, reported: None, has_window: true, by, is_used: true }
     }
 }
 
@@ -202,9 +204,13 @@ impl Pace {
             self.change(now, |state| state.law.report(most));
         }
         let is_used = (most - report.share.min(MOST)).abs() < 0.01;
-        let reported = report.reported;
-        let by = Evidence::Reported;
-        report.is_news.then_some(Found { share: report.share, reported, by, is_used })
+        report.is_news.then_some(Found {
+            share: report.share,
+            reported: report.reported,
+            has_window: report.is_sure,
+            by: Evidence::Reported,
+            is_used,
+        })
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::began::Began;
 use super::guard::Owned;
-use super::held::{Admit, Held, enter, refused_within, release, reserve, resume};
+use super::held::{Admit, Asked, Held, enter, refused_within, release, reserve, resume};
 use super::progress::Refuser;
 use super::strain::Limited;
-use super::{Endpoint, Guard, Slot, lending, limits};
+use super::{Endpoint, Guard, Slot, lending, limits, priority};
 use crate::breaker::{Open, Owner, Ticket};
 use crate::cooldown::Cooldown;
 use crate::observe::HeldBy;
@@ -107,8 +107,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let mut reserved = Reserved::NONE;
         if let Some(quota) = &parts.quota {
-            let demand = self.target.demand();
-            reserved = match reserve(held, parts, quota, &demand, waker, &owned, now) {
+            let mut demand = self.target.demand();
+            demand.standing.is_retry = self.progress.is_retry();
+            let asked = Asked { waker, now, ends_at };
+            reserved = match reserve(held, parts, quota, &demand, &asked, &owned) {
                 Ok((reserved, false)) => reserved,
                 Ok((reserved, true)) => {
                     // Held before foreign code runs, so that a panic gives it back.
@@ -185,7 +187,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let parts = self.target.parts()?;
         let quota = parts.quota.as_ref()?;
         let is_lent = lending::is_within_any() && lending::is_within(parts);
-        (!is_lent).then(|| quota.forecast(&self.target.demand().cost))
+        (!is_lent).then(|| {
+            let mut demand = priority::inherited(&self.target.demand());
+            demand.standing.is_retry = self.progress.is_retry();
+            quota.forecast(&demand)
+        })
     }
 
     /// Returns the rest of the cooldown's hold at `now` if it lasts until `ends_at` or longer.

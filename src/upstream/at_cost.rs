@@ -58,7 +58,8 @@ pub struct AtCost<'c, X> {
 impl<'c, X> AtCost<'c, X> {
     /// Creates a target from another one. Use this for an `Arc<Upstream>`.
     pub const fn new(target: X, cost: Cost<'c>) -> Self {
-        Self { target, demand: Demand { cost, standing: Standing { priority: 0, group: 0 } } }
+        let standing = Standing { priority: 0, group: 0, is_retry: false };
+        Self { target, demand: Demand { cost, standing } }
     }
 
     /// Sets the priority of the call in the queues of the bulkhead and of the quota. The default 0 is

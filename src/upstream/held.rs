@@ -177,18 +177,27 @@ pub(super) fn enter(
     }
 }
 
-/// Reserves the cost of the attempt, or joins the quota's queue. `now` is the time if known. Returns
-/// whether a quota in shadow mode would have made the attempt wait or refused it.
+/// The way in which an attempt asks the quota.
+pub(super) struct Asked<'a> {
+    /// `None` if the attempt may not wait.
+    pub(super) waker: Option<&'a Waker>,
+    /// The time if known.
+    pub(super) now: Option<u64>,
+    /// The end of the call.
+    pub(super) ends_at: u64,
+}
+
+/// Reserves the cost of the attempt, or joins the quota's queue. Returns whether a quota in shadow mode would have made the attempt wait or refused it.
 #[inline(never)]
 pub(super) fn reserve(
     held: &mut Held,
     parts: &Parts,
     quota: &Quota,
     demand: &Demand<'_>,
-    waker: Option<&Waker>,
+    asked: &Asked<'_>,
     owner: &impl Owner,
-    now: Option<u64>,
 ) -> Result<(Reserved, bool), Admit> {
+    let Asked { waker, now, ends_at } = *asked;
     let now = now.unwrap_or_else(|| owner.now());
     let ask = match (&*held, waker) {
         (Held::InLine(place), Some(waker)) => {
@@ -205,7 +214,12 @@ pub(super) fn reserve(
                     return Err(refused);
                 }
                 if let Some(waker) = waker {
-                    quota.ask(&priority::inherited(demand), Entry::Joining(waker), now, 0)
+                    quota.ask(
+                        &priority::inherited(demand),
+                        Entry::Joining { waker, ends_at },
+                        now,
+                        0,
+                    )
                 } else {
                     quota.note_refusal(&demand.cost);
                     Ask::NotBefore(at)

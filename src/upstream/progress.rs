@@ -85,6 +85,12 @@ impl Progress {
         self.flags & KIND < CallKind::Hedge as u8
     }
 
+    /// Returns true if the next attempt repeats a request that an earlier one has sent.
+    #[inline]
+    pub(super) const fn is_retry(&self) -> bool {
+        self.attempts > 0 && self.repeats()
+    }
+
     /// Returns true if the call must yield to other tasks before the next attempt. `poll_wait` yields.
     #[inline]
     pub(crate) const fn must_yield(&self) -> bool {

@@ -133,7 +133,7 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 24] = [
+const NO_WARNINGS: [&str; 28] = [
     "quota in shadow mode still used up: ", // at DEBUG
     "quota still used up: ",                // at INFO, as the next one
     "bulkhead still full: ",
@@ -141,8 +141,12 @@ const NO_WARNINGS: [&str; 24] = [
     "this attempt is refused, because it would wait ", // the row has a `…`
     "it holds this attempt for ",          // the row has a `…`
     "quota too ",
-    "and uses the reported limit",
-    "so the rest is not used: raise the setting if you need more",
+    "quota may be too high: the upstream reports a limit of ", // at INFO, as the next two
+    "without its window, so the quota of ",
+    " does not use it: ",
+    "compare the setting",
+    ", and uses the reported limit",
+    ", so the rest is not used: raise the setting if you need more",
     "quota in use again: the upstream accepts ",
     "no further attempt is allowed",
     "not enough time left",

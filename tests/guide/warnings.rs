@@ -308,8 +308,11 @@ async fn limits() {
     for learning in [Learning::Off, Learning::Lower] {
         let quota = Quota::new().with_tokens(Rate::per_minute(600)).with_learning(learning);
         let upstream = feed().with_quota(quota);
-        let limit = Limit::of(300, Some(SECOND * 60));
-        upstream.try_admit().unwrap().learn(Limits::new().with(Dimension::Tokens, limit));
+        // Without its window the limit is told at INFO.
+        for window in [None, Some(SECOND * 60)] {
+            let limits = Limits::new().with(Dimension::Tokens, Limit::of(300, window));
+            upstream.try_admit().unwrap().learn(limits);
+        }
     }
     // The upstream refuses half of what the quota allows.
     let upstream = feed().with_quota(Quota::new().with_requests(Rate::per_second(100)));

@@ -14,7 +14,9 @@ use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstrea
 /// | [`Cooldown`] | a refusal with a wait holds back all calls to the model and not only its own |
 ///
 /// A model has no breaker here, because the cooldown already holds during an overload, and a failed
-/// prompt says nothing about the next one. Add the limits of the account by
+/// prompt says nothing about the next one. If another model stands by, add one by
+/// [`with_breaker`](Upstream::with_breaker). Otherwise each call waits for all attempts of a model that hangs
+/// before the next model is asked. Add the limits of the account by
 /// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream. For an owned name
 /// see [`upstream_named`].
 ///

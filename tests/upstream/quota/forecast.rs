@@ -201,3 +201,29 @@ proptest! {
         });
     }
 }
+
+/// Two calls of a higher priority wait, so the retry would stand behind them.
+#[tokio::test(start_paused = true)]
+async fn the_forecast_of_a_retry_counts_the_waiters_ahead() {
+    let (upstream, began) = (tokens(), Instant::now());
+    let ahead = async || {
+        let target = upstream.at_cost(Cost::input(30)).with_priority(1);
+        retry(async |_| Ok::<_, &str>(()), policy(), Never).on(target).await.unwrap();
+        began.elapsed()
+    };
+    let behind = async {
+        let fails = async |_| {
+            tokio::time::sleep(SECOND).await;
+            Err::<(), _>(DOWN)
+        };
+        let target = upstream.at_cost(Cost::input(60));
+        let policy = policy().with_total_timeout(SECOND * 100);
+        let gave_up = retry(fails, policy, Never).on(target).await.unwrap_err();
+        // 119 units refill in as many seconds.
+        assert_eq!(gave_up.retry_after(), Some(SECOND * 119), "{gave_up}");
+        assert_eq!(gave_up.reason(), StopReason::Deadline);
+        began.elapsed()
+    };
+    let ends = tokio::join!(behind, ahead(), ahead());
+    assert_eq!(ends, (SECOND, SECOND * 30, SECOND * 60));
+}

@@ -7,9 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
+use resile::classify::Always;
 use resile::quota::{Cost, Rate};
 use resile::time::ManualTimer;
-use resile::{Never, Quota, RetryPolicy, Upstream, retry};
+use resile::{Backoff, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, retry};
 use tokio::time::Instant;
 use tokio_test::task::{Spawn, spawn};
 
@@ -193,4 +194,82 @@ fn a_waiter_that_grows_old_is_not_left_asleep() {
         turns.push(name);
     }
     assert_eq!((turns[8], turns[16]), (100, 200), "{turns:?}");
+}
+
+/// Thirty calls at once, at ten a minute and with 121 s each. The eleventh is refused at 6 s, after it was sent,
+/// and comes back at 60 s. Returns the second and the success of each end, by call.
+async fn ends_around_a_refusal() -> Vec<(u64, bool)> {
+    let quota = Quota::new().with_requests(Rate::per_minute(10));
+    let upstream = Upstream::new("model").with_quota(quota);
+    let (began, sent) = (Instant::now(), Cell::new(0));
+    let policy = RetryPolicy::new()
+        .with_total_timeout(Duration::from_secs(121))
+        .with_backoff(Backoff::fixed(Duration::from_secs(54)).with_jitter(Jitter::None))
+        .with_classifier(|_: &&str| Verdict::throttled());
+    let calls = (0..30).map(|_| {
+        let ask = async |_| {
+            sent.set(sent.get() + 1);
+            if sent.get() == 11 { Err("throttled") } else { Ok(()) }
+        };
+        let call = retry(ask, policy, Never).on(&upstream);
+        async move {
+            let is_answered = call.await.is_ok();
+            (began.elapsed().as_secs(), is_answered)
+        }
+    });
+    join_all(calls).await
+}
+
+/// A call whose attempt was refused goes in front of those that were never sent.
+#[tokio::test(start_paused = true)]
+async fn a_retry_goes_in_front_of_first_attempts() {
+    let ends = ends_around_a_refusal().await;
+    assert!(ends[..10].iter().all(|end| *end == (0, true)), "{ends:?}");
+    // Nothing flows in for 3.75 s, and then one request each 6 s.
+    let before = ends[11..19].iter().zip((15..).step_by(6));
+    let behind = ends[19..28].iter().zip((69..).step_by(6));
+    for (end, second) in before.chain([(&ends[10], 63)]).chain(behind) {
+        assert_eq!(*end, (second, true), "{ends:?}");
+    }
+}
+
+/// After the refusal the last call cannot go in time. The retry that joins in front of the others at 60 s takes
+/// the time of one more.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_become_late_end_at_once() {
+    let ends = ends_around_a_refusal().await;
+    assert_eq!(ends[28..], [(60, false), (6, false)], "{ends:?}");
+}
+
+/// The retries of a group count as its share.
+#[tokio::test(start_paused = true)]
+async fn retries_delay_the_later_calls_of_their_group() {
+    let quota = Quota::new().with_requests(Rate::per_second(1).with_burst(1));
+    let upstream = Upstream::new("model").with_quota(quota);
+    let (began, sent) = (Instant::now(), Cell::new([0_u32; 2]));
+    let crowd = |group: usize| {
+        let (upstream, sent) = (&upstream, &sent);
+        let backoff = Backoff::fixed(Duration::ZERO).with_jitter(Jitter::None);
+        let policy =
+            RetryPolicy::new().with_attempts(4).with_backoff(backoff).with_classifier(Always);
+        async move {
+            while began.elapsed().as_secs() < 400 {
+                let ask = async |_| {
+                    // At the start no retry was counted yet, and at the end no call follows.
+                    if (100..400).contains(&began.elapsed().as_secs()) {
+                        let mut both = sent.get();
+                        both[group] += 1;
+                        sent.set(both);
+                    }
+                    if group == 0 { Err("down") } else { Ok(()) }
+                };
+                let target = upstream.at_cost(Cost::new()).with_group(group);
+                let _ = retry(ask, policy, Never).on(target).await;
+            }
+        }
+    };
+    let crowds = (0..40).map(|caller| crowd(caller % 2));
+    join_all(crowds).await;
+    let [failing, other] = sent.get();
+    assert!(other * 10 >= failing * 9, "{failing} and {other} attempts");
 }

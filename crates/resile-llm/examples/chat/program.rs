@@ -1,13 +1,15 @@
 use futures_util::TryStreamExt;
 use resile::quota::{Cost, Rate};
-use resile::{FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream, fallback};
+use resile::{
+    Breaker, FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream, fallback,
+};
 use resile_llm::{Bill, Failure, another_model, charge, retry_events};
 use std::io::{Write, stdout};
 use std::time::Duration;
 
 const fn model(name: &'static str) -> Upstream {
-    let quota = Quota::new().with_tokens(Rate::per_minute(30_000));
-    resile_llm::upstream(name).with_quota(quota.with_charge(charge::OPENAI))
+    let quota = Quota::new().with_tokens(Rate::per_minute(30_000)).with_charge(charge::OPENAI);
+    resile_llm::upstream(name).with_quota(quota).with_breaker(Breaker::new())
 }
 const LIMIT: Duration = Duration::from_secs(240); // of all models together
 static MODELS: [Upstream; 2] = [model("gpt-4o"), model("gpt-4o-mini")];

@@ -9,7 +9,7 @@ use resile::StopReason;
 use resile::fallback::Alternative;
 use resile::quota::Usage;
 use resile::stream::Resumption;
-use resile_llm::{Event, Kind};
+use resile_llm::{Event, Kind, Recovery, recovery};
 use server::{Provider, Step, run_clock};
 use tokio::time::Instant;
 
@@ -187,6 +187,11 @@ fn cases() -> Vec<Case> {
         end: End::Answer,
         goes_on: true,
     });
+    let cut = r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#;
+    let fault = "the token limit cuts the answer, with `next_model`";
+    let limited = partial(fault, [events_of(&[cut])], Kind::InvalidOutput);
+    let end = End::GaveUp(StopReason::Fatal, Some(Kind::InvalidOutput));
+    cases.push(Case { end, goes_on: true, ..limited });
     cases
 }
 
@@ -198,8 +203,9 @@ async fn chat_anew(
     bill: &Bill,
 ) -> Result<(), GaveUp<Failure>> {
     let next_model = |gave_up: &GaveUp<Failure>| {
-        let is_cancelled = gave_up.reason() == StopReason::Cancelled;
-        another_model(gave_up) || gave_up.is_partial() && !is_cancelled
+        let is_over = gave_up.reason() == StopReason::Cancelled;
+        let is_wrong = recovery(gave_up) == Recovery::FixRequest;
+        another_model(gave_up) || gave_up.is_partial() && !is_over && !is_wrong
     };
     let clear = || shown.lock().unwrap().clear();
     let ask = async |model: Alternative<'_, Upstream>| {
@@ -272,6 +278,29 @@ async fn row(case: Case) -> String {
     let many = shown.matches("la ").count().saturating_sub(1).max(2);
     let shown = shown.trim().replace(&"la ".repeat(many), "la … ");
     format!("| {fault} | {shown} | {first} | {second} | {took} s | {end} |")
+}
+
+/// A model that hangs costs each question four attempts of 20 s, until ten failures open its breaker.
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_leads_to_the_other_model_at_once() {
+    let clock = run_clock();
+    let pings = (0..8).flat_map(|_| [Step::Send(": ping\n\n".to_owned()), Step::Wait(5)]);
+    let hang = with(stream(&[ROLE]), pings);
+    let provider = Provider::start("gpt-4o", &vec![hang; 10], good()).await;
+    let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
+    let (http, url) = (http.build().unwrap(), format!("{}/chat/completions", provider.base));
+    let models = [model("gpt-4o"), model("gpt-4o-mini")];
+    let mut took = Vec::new();
+    for _ in 0..4 {
+        let (began, post, bill) = (Instant::now(), || http.post(&url), Bill::new());
+        chat(&post, &models, "What do I wear?", &|_| {}, &bill).await.unwrap();
+        took.push(began.elapsed().as_secs());
+    }
+    clock.abort();
+    let first = provider.requests.lock().unwrap().iter().filter(|it| *it == "gpt-4o").count();
+    assert_eq!(first, 10, "{took:?}");
+    assert!(took[..2].iter().all(|took| (80..=87).contains(took)), "{took:?}");
+    assert!((40..=45).contains(&took[2]) && took[3] <= 1, "{took:?}");
 }
 
 /// The chapter has this table. Its times are those of one run, so they are left out of the comparison.

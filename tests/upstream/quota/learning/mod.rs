@@ -150,6 +150,40 @@ async fn more_than_configured_is_used_only_if_asked_for() {
     }
 }
 
+/// A limit without its window says nothing of the rate, whatever the learning is: the quota keeps its
+/// own, and the line says only what is known. A window that comes later is told.
+#[test]
+fn a_limit_without_its_window_is_told_once_and_keeps_the_quota() {
+    let told: &'static Mutex<Vec<String>> = Box::leak(Box::default());
+    let observer = move |event: &Event<'_>| {
+        if matches!(event.kind, EventKind::Learned(_)) {
+            told.lock().unwrap().push(event.to_string());
+        }
+    };
+    for learning in [Learning::Off, Learning::Lower, Learning::Both] {
+        let quota = Quota::new().with_requests(Rate::per_minute(500)).with_learning(learning);
+        let model = Upstream::new("model").with_quota(quota).with_shared_observer(observer);
+        let tell = |window| {
+            let limits = Limits::new().with(Dimension::Requests, Limit::of(10, window));
+            model.try_admit().unwrap().learn(limits);
+            model.quota_rate(Dimension::Requests).unwrap().count()
+        };
+        assert_eq!([tell(None), tell(None)], [500; 2]);
+        let unsure = "model: quota may be too high: the upstream reports a limit of 10 requests without its \
+                      window, so the quota of 500 per 60s does not use it: compare the setting";
+        let seen = std::mem::take(&mut *told.lock().unwrap());
+        assert_eq!(seen, [unsure]);
+        let is_taken = learning != Learning::Off;
+        assert_eq!(tell(Some(Duration::from_secs(60))), if is_taken { 10 } else { 500 });
+        let seen = std::mem::take(&mut *told.lock().unwrap());
+        let [line] = &*seen else { panic!("{seen:?}") };
+        let reports =
+            "model: quota too high: the upstream reports 10 requests per 60s, the quota has 500";
+        assert!(line.starts_with(reports), "{line}");
+        assert_eq!(line.contains("uses the reported limit"), is_taken, "{line}");
+    }
+}
+
 /// Each line names the limit, both numbers, and what to do.
 #[test]
 fn a_line_says_what_was_found_and_what_to_do() {
@@ -169,8 +203,8 @@ fn a_line_says_what_was_found_and_what_to_do() {
     assert_eq!(
         *told.lock().unwrap(),
         [
-            "model: quota too high: the upstream reports 5 tokens per 1s, the quota has 600 per 60s, \
-             so calls are refused: lower the setting or let the quota learn",
+            "model: quota too high: the upstream reports 5 tokens per 1s, the quota has 600 per 60s \
+             and does not learn, so calls above it may be refused: lower the setting or let the quota learn",
             "model: quota too low: the upstream reports 30 tokens per 1s, the quota has 600 per 60s, \
              so the rest is not used: raise the setting if you need more",
         ]

@@ -59,14 +59,3 @@ pub(super) fn given_up(gave_up: &GaveUp<Failure>, back: Option<Duration>) -> Mod
 fn message(failure: &Failure) -> String {
     failure.message().map_or_else(|| failure.to_string(), str::to_owned)
 }
-
-/// Returns the error of a call that reached its total limit.
-pub(super) fn too_slow(total: Duration) -> ModelError {
-    ModelError {
-        fault: Fault::Failed,
-        kind: Kind::Timeout.to_string(),
-        rule: "total limit".to_owned(),
-        message: format!("no complete answer within {total:?}"),
-        retry_after: None,
-    }
-}

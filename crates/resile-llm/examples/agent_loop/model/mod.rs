@@ -4,6 +4,7 @@
 //! retry_stream on the upstream   per attempt: cooldown, breaker, budget
 //! │                              attempts, backoff, hints
 //! │                              until content: attempt timeout, total timeout
+//! │                              the whole stream: the total limit
 //! └─ open
 //!    ├─ POST                     returns the head of the answer
 //!    └─ events                   each within the idle limit,
@@ -21,7 +22,6 @@ mod wire;
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -92,7 +92,6 @@ impl ChatModel {
         let Settings { policy, limits: Limits { total, .. }, .. } = self.settings;
         let body = wire::request(&self.settings.model, &ask);
         let waits = WaitReporter::new(Who::Model, ask.emit);
-        let attempts = AtomicU32::new(0);
         // The observer gets the text of an error. Only this function knows its kind.
         let told = |attempt: u32, failure: Failure| {
             let failure = failure.with_provider(self.name());
@@ -101,7 +100,6 @@ impl ChatModel {
         };
         let open = |attempt: Attempt| {
             let (told, body, attempt) = (&told, &body, attempt.number());
-            attempts.store(attempt, Ordering::Relaxed);
             let told = move |failure| told(attempt, failure);
             async move { Ok(self.open(body).await.map_err(told)?.map_err(told)) }
         };
@@ -109,6 +107,7 @@ impl ChatModel {
             .with_parts(Delta::part)
             .with_required_end()
             .with_resumption(|_| Resumption::Restart(Delta::restart()))
+            .with_whole_timeout(total)
             .on(self.upstream.observed_by(&waits));
         let whole = async {
             let mut answer = pin!(answer);
@@ -122,12 +121,7 @@ impl ChatModel {
             }
             Ok(turn)
         };
-        if let Ok(ended) = tokio::time::timeout(total, whole).await {
-            return ended.map_err(|gave_up| fault::given_up(&gave_up, self.back()));
-        }
-        let attempts = attempts.into_inner();
-        (ask.emit)(Event::GaveUp { who: Who::Model, attempts, why: "the total limit".to_owned() });
-        Err(fault::too_slow(total))
+        whole.await.map_err(|gave_up| fault::given_up(&gave_up, self.back()))
     }
 
     /// Makes one attempt. Returns the stream of its events after the head of the answer.
