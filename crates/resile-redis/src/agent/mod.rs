@@ -17,6 +17,7 @@ mod rest;
 mod round;
 #[cfg(test)]
 mod scenes;
+mod silences;
 mod step;
 mod strains;
 mod tell;

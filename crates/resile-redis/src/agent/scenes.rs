@@ -169,3 +169,51 @@ fn what_a_process_learns_alone_is_told_once_and_so_is_its_end() {
         }
     }
 }
+
+/// Returns the seconds behind a word of a line: `after 3.1s`.
+fn seconds_after(line: &str, word: &str) -> f64 {
+    let number = line.split_once(word).unwrap_or_else(|| panic!("no `{word}`: {line}")).1;
+    number.split_once('s').unwrap().0.parse().unwrap_or_else(|_| panic!("no time: {line}"))
+}
+
+/// The server comes back twice for a time in which the processes do not share again. One begin and one end tell all.
+#[test]
+fn the_end_of_an_outage_tells_the_time_without_an_answer_and_the_silences() {
+    for seed in 0..3 {
+        let mut scene = late(3);
+        (scene.seed, scene.calls) = (seed, vec![20.0; 3]);
+        scene.server = [0, 10, 13, 14, 17, 18, 20].map(at).to_vec();
+        let lines = lines(&scene, 26);
+        for name in ["one", "two", "three"] {
+            let with = |text: &str| {
+                let is_its = |line: &&String| line.contains(&format!(" {name}: fleet: {text}"));
+                lines.iter().filter(is_its).cloned().collect::<Vec<_>>()
+            };
+            assert_eq!(with("safe mode: no answer of the store for ").len(), 1, "{lines:#?}");
+            let ends = with("shared by 3 processes after ");
+            assert_eq!(ends.len(), 1, "{lines:#?}");
+            let end = &ends[0];
+            assert!(
+                end.contains("s without an answer of the store, in 3 silences within "),
+                "{end}"
+            );
+            // Each silence begins up to a second early and ends up to a second late.
+            let silent = seconds_after(end, " after ");
+            assert!((8.0..14.0).contains(&silent), "{end}");
+            let all = seconds_after(end, " within ");
+            assert!((10.0..12.1).contains(&all) && silent < all, "{end}");
+        }
+    }
+}
+
+#[test]
+fn an_outage_with_one_silence_tells_its_length_only() {
+    let mut scene = late(3);
+    (scene.calls, scene.server) = (vec![20.0; 3], [0, 10, 13].map(at).to_vec());
+    let lines = lines(&scene, 20);
+    let end = lines.iter().find(|line| line.contains(" one: fleet: shared by 3 processes after "));
+    let end = end.unwrap_or_else(|| panic!("{lines:#?}"));
+    assert!((3.0..5.1).contains(&seconds_after(end, " after ")), "{end}");
+    assert!(end.contains("s without an answer of the store upstream="), "{end}");
+    assert!(end.contains("silences=1"), "{end}");
+}
