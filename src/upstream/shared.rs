@@ -338,10 +338,12 @@ impl<M: Timer> Shared<'_, M> {
 
     /// Sets the share of the configured limit that all members use, and the most that they may use.
     /// A member with a larger limit in its code than others may use less than all of it.
-    pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) {
-        if let Some(quota) = self.upstream.quota() {
-            quota.use_share(dimension, share, most, self.upstream.now());
-        }
+    ///
+    /// Returns true if this process has logged since the last call that the limit is lower, while the store did not
+    /// answer and so told nobody. If the members use more than this process did, this line needs an end.
+    pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) -> bool {
+        let quota = self.upstream.quota();
+        quota.is_some_and(|quota| quota.use_share(dimension, share, most, self.upstream.now()))
     }
 }
 

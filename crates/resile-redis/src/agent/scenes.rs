@@ -1,5 +1,6 @@
 //! Fleets whose provider refuses, and whose server is away meanwhile.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -149,25 +150,44 @@ fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
 }
 
 /// A process that shares again is refused for the units that it has used before. It hears at once that the limit of
-/// the fleet is another one. Operators see the new state half a second later, so one refusal more may be told.
+/// the fleet is another one. Operators see the new state half a second later, so one refusal more may be told. The last
+/// word is that of the fleet.
 #[test]
-fn what_a_process_learns_alone_is_told_once_and_so_is_its_end() {
+fn what_a_process_learns_alone_is_told_and_so_is_its_end() {
+    let mut lessons = BTreeMap::new();
     for seed in 0..24 {
         let mut scene = late(1);
         (scene.seed, scene.lag) = (seed, Duration::from_millis(80 * seed));
-        scene.burst = 12.0;
+        scene.burst = if seed % 2 == 0 { 12.0 } else { 24.0 };
         let lines = lines(&scene, 16);
-        let count = |name: &str, text: &str| {
-            let is_its = |line: &&String| line.contains(&format!(" {name}: {text}"));
-            lines.iter().filter(is_its).count()
-        };
-        let own = "quota too high: the upstream refuses calls below";
-        let end = "fleet: the limit of requests is that of all processes again";
         for name in ["one", "two", "three"] {
-            let (own, end) = (count(name, own), count(name, end));
-            assert!(own <= 2 && end <= 1, "seed {seed}: {name} {own} {end}: {lines:#?}");
+            let own = format!(" {name}: quota too high: the upstream refuses calls below");
+            let end = format!(
+                " {name}: fleet: the limit of requests is that of all processes again, 100 a second, \
+                 and no longer the "
+            );
+            let kind = |line: &String| {
+                let is_end = line.contains(&end);
+                if is_end {
+                    let alone = line.split_once(&end).unwrap().1.split_once(' ').unwrap().0;
+                    *lessons.entry(alone.to_owned()).or_insert(0) += 1;
+                }
+                (line.contains(&own) || is_end).then_some(if is_end { "end" } else { "own" })
+            };
+            let told: Vec<_> = lines.iter().filter_map(kind).collect();
+            let count = |kind| told.iter().filter(|it| **it == kind).count();
+            let is_ended = told.last().is_none_or(|it| *it == "end");
+            let is_answer = told.first().is_none_or(|it| *it == "own")
+                && told.windows(2).all(|pair| pair != ["end", "end"]);
+            let is_bounded = count("own") <= 3 && count("end") <= 2;
+            assert!(
+                is_ended && is_answer && is_bounded,
+                "seed {seed}: {name} {told:?}: {lines:#?}"
+            );
         }
     }
+    println!("no longer …: {lessons:?}");
+    assert!(lessons.contains_key("90"), "a lesson of one refusal: {lessons:?}");
 }
 
 /// Returns the seconds behind a word of a line: `after 3.1s`.
