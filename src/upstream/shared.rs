@@ -224,7 +224,7 @@ impl<M: Timer> Shared<'_, M> {
     /// A budget never goes below zero.
     ///
     /// Adding nothing says that the store has nothing left, so do not add the nothing of an exchange in
-    /// which a process wants no more. Then a call that waits for units of a quota is a strain for operators
+    /// which a process wants no more or of one that has no answer. Then a call that waits for units of a quota is a strain for operators
     /// for a second and a half, and a retry that a spent budget refuses is one of the fleet.
     /// Without that word the call is a strain only when it has waited for 250 ms and the store
     /// [has answered](Self::answered) meanwhile, and the retry is one of
@@ -237,7 +237,7 @@ impl<M: Timer> Shared<'_, M> {
             (Resource::Quota(dimension), Some(quota), _) => quota.adjust(dimension, units),
             (Resource::Budget, _, Some(budget)) => {
                 budget.adjust(units);
-                self.upstream.parts.fleet.note_tokens(units < 0 || !budget.is_spent());
+                self.upstream.parts.fleet.note_tokens(units != 0 || !budget.is_spent());
             }
             _ => {}
         }

@@ -22,6 +22,8 @@ mod step;
 mod strains;
 mod tell;
 #[cfg(test)]
+mod tokens;
+#[cfg(test)]
 mod turns;
 mod votes;
 mod watch;

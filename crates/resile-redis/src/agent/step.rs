@@ -362,10 +362,10 @@ pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (
 
 /// Adds units to a lease. Says that there are no more if the process lacks them.
 pub(super) fn adjust<M: Timer>(shared: &Shared<'_, M>, lease: &Lease, units: i64, now: Duration) {
-    if units != 0 || lease.resource == Resource::Budget {
+    if units != 0 {
         shared.adjust(lease.resource, units);
     }
-    if lease.is_short(now) {
+    if lease.is_short(now) || lease.is_spent() {
         shared.adjust(lease.resource, 0);
     }
 }

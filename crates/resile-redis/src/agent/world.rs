@@ -51,8 +51,19 @@ const QUEUE: f64 = 12.0;
 
 /// The server.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     accounts: BTreeMap<String, Account>,
+/// Returns the context of a process without a server.
+pub(super) fn context(id: usize, plan: Plan) -> Context {
+    Context {
+        store: Store::new(Site::server("redis://nowhere").unwrap()),
+        plan,
+        keys: Keys::new("test", "shop"),
+        id: Arc::from(format!("p{id}")),
+        meter: Meter::new("shop"),
+    }
+}
+
     lessons: Lessons,
     hold: Hold,
     /// The end of the presence of each member.
@@ -60,7 +71,7 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&mut self, id: usize, job: &Job, now: Duration) -> Answer {
+    pub(super) fn answer(&mut self, id: usize, job: &Job, now: Duration) -> Answer {
         let micros = i128::try_from(now.as_micros()).unwrap() + 1_000_000_000;
         match job {
             Job::Subscribe => Answer::Subscribed(0),
@@ -121,13 +132,7 @@ impl Scene {
         };
         let names = ["one", "two", "three", "four"];
         let upstreams: Vec<_> = self.calls.iter().zip(names).map(upstream).collect();
-        let context = |id| Context {
-            store: Store::new(Site::server("redis://nowhere").unwrap()),
-            plan: Plan { least_members: self.least_members, ..Plan::new() },
-            keys: Keys::new("test", "shop"),
-            id: Arc::from(format!("p{id}")),
-            meter: Meter::new("shop"),
-        };
+        let context = |id| context(id, Plan { least_members: self.least_members, ..Plan::new() });
         let contexts: Vec<_> = (0..upstreams.len()).map(context).collect();
         let shared: Vec<_> = upstreams.iter().map(|it| it.share().unwrap()).collect();
         let processes = shared.iter().zip(&contexts).zip(&self.calls);
