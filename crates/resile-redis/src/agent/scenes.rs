@@ -46,6 +46,7 @@ fn late(least_members: u32) -> Scene {
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0)],
         burst: 25.0,
+        windows: None,
     }
 }
 
@@ -109,6 +110,7 @@ fn what_members_learn_in_an_outage_counts_once() {
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
         burst: 25.0,
+        windows: None,
     };
     let played = scene.play(80);
     assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
@@ -130,6 +132,28 @@ fn a_fleet_that_was_refused_does_not_use_the_burst_at_once_again() {
         assert!(refused(&played[10..11]) > 0, "seed {seed}: {played:?}");
         assert_eq!(refused(&played[11..]), 0, "seed {seed}: {played:?}");
         assert!(accepted(&played[13..]) > 60.0, "seed {seed}: {played:?}");
+    }
+}
+
+/// A provider counts the requests of each second of its clock. Those that are late on their way count in the next second,
+/// so a limit of 5 % less bears times on the way that differ by 50 ms. Calls come all the time, so the burst is not used.
+#[test]
+fn five_percent_less_than_the_limit_of_a_second_bears_late_requests() {
+    let play = |provider, seed| {
+        let mut scene = late(3);
+        (scene.server, scene.seed, scene.calls) = (vec![at(0)], seed, vec![60.0; 4]);
+        (scene.provider, scene.windows) =
+            (vec![(at(0), provider)], Some(Duration::from_millis(50)));
+        let played = scene.play(32);
+        let (refused, accepted) = (refused(&played[2..]), accepted(&played[2..]));
+        println!("100 of {provider} a second: {refused} refused, {accepted:.1} a second accepted");
+        (refused, accepted)
+    };
+    for seed in 0..3 {
+        let (refused, accepted) = play(105.0, seed);
+        assert!(refused == 0 && accepted > 98.0, "5 % less: {refused} refused, {accepted}");
+        let (refused, accepted) = play(100.0, seed);
+        assert!(refused > 0 && accepted < 95.0, "as much: {refused} refused, {accepted}");
     }
 }
 
