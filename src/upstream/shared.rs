@@ -341,6 +341,7 @@ impl<M: Timer> Shared<'_, M> {
     ///
     /// Returns true if this process has logged since the last call that the limit is lower, while the store did not
     /// answer and so told nobody. If the members use more than this process did, this line needs an end.
+    #[expect(clippy::must_use_candidate, reason = "it sets the share")]
     pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) -> bool {
         let quota = self.upstream.quota();
         quota.is_some_and(|quota| quota.use_share(dimension, share, most, self.upstream.now()))

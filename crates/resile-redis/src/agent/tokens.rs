@@ -37,9 +37,10 @@ impl World<'_> {
         let server = &mut self.server;
         let (jobs, now) = (std::mem::take(&mut self.jobs), self.now);
         let answer = |job: Job| {
-            let answer = match is_there {
-                true => Ok(server.answer(0, &job, now)),
-                false => Err(Failure::Script(ScriptError::Lost("no server".to_owned()))),
+            let answer = if is_there {
+                Ok(server.answer(0, &job, now))
+            } else {
+                Err(Failure::Script(ScriptError::Lost("no server".to_owned())))
             };
             (job, answer, TICK)
         };
@@ -62,10 +63,10 @@ impl World<'_> {
         }
     }
 
-    /// Uses the tokens that the process has.
-    fn spend(&self) -> u32 {
+    /// Uses the tokens that the process has. Returns their number.
+    fn spend(&self) -> usize {
         let budget = self.shared.upstream().budget().unwrap();
-        std::iter::repeat_with(|| budget.withdraw()).take_while(|paid| *paid).count() as u32
+        std::iter::repeat_with(|| budget.withdraw()).take_while(|paid| *paid).count()
     }
 
     /// Returns the end of a call whose retry the budget does not pay for.
