@@ -46,6 +46,11 @@ impl State {
             Self::Left => "left",
         }
     }
+
+    /// Returns whether the store tells operators what the members learn of a limit, so that no member does.
+    pub(crate) const fn tells_limits(self) -> bool {
+        matches!(self, Self::Shared | Self::Learning)
+    }
 }
 
 /// `Display` prints the word of [`as_str`](State::as_str).
@@ -318,6 +323,11 @@ impl Cell {
     /// Returns whether a hold that ends at `end` is longer than the one that another member has asked for.
     pub(crate) fn outlasts_joined(&self, end: u64) -> bool {
         end > self.joined_until.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the store tells operators what the members learn of a limit.
+    pub(crate) fn tells_limits(&self) -> bool {
+        self.status(|| 0).is_some_and(|status| status.state.tells_limits())
     }
 
     /// Notes whether the store may have tokens for a budget that is spent here.

@@ -137,8 +137,7 @@ fn lacks_retry(event: &Event<'_>, failure: &AttemptFailure<'_>) -> bool {
 /// Returns whether the store of a fleet answers, so that the limits are those of all members.
 #[cfg(feature = "fleet")]
 fn is_shared(event: &Event<'_>) -> bool {
-    use crate::fleet::State;
-    event.gauges.fleet.is_some_and(|it| matches!(it.state, State::Shared | State::Learning))
+    event.gauges.fleet.is_some_and(|it| it.state.tells_limits())
 }
 
 type Site = &'static Location<'static>;

@@ -20,6 +20,10 @@ pub(super) struct Pace {
     is_on: AtomicBool,
     /// The same, set once an answer has reported what is left.
     is_reported: AtomicBool,
+    /// True if this process has warned alone of a lower limit. Read for a line only, so it is no subject of a model and
+    /// always the standard library's.
+    #[cfg(feature = "fleet")]
+    has_warned: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -80,6 +84,8 @@ impl Pace {
         Self {
             is_on: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
+            #[cfg(feature = "fleet")]
+            has_warned: AtomicBool::new(false),
             state: Mutex::new(State::new()),
         }
     }
@@ -228,15 +234,21 @@ impl Pace {
         (state.law.take_moved(), (top < 1.0).then_some(top))
     }
 
+    /// Notes a line of this process alone: that the limit is lower, or the end of that.
+    pub(super) fn note_alone(&self, is_lower: bool) {
+        self.has_warned.store(is_lower, Ordering::Relaxed);
+    }
+
     /// Takes the share that all processes use at `now`, and the most that they allow. If it ends what was told, that is
-    /// no news of the provider: the store tells it.
-    pub(super) fn join(&self, rate: &Rate, share: f64, most: f64, now: u64) {
+    /// no news of the provider: the store tells it. Returns whether this process has warned alone since the last time.
+    pub(super) fn join(&self, rate: &Rate, share: f64, most: f64, now: u64) -> bool {
         if self.is_on() || share < 1.0 || most < 1.0 {
             self.change(now, |state| {
                 state.law.join(&Terms::of(rate), share, most);
                 let _ = state.told.ends_at(state.law.share() / state.law.top());
             });
         }
+        self.has_warned.swap(false, Ordering::Relaxed)
     }
 }
 

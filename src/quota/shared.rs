@@ -94,10 +94,17 @@ impl Quota {
         Some(Learned { change, reported })
     }
 
-    /// Uses a share of a limit, and allows at most another one.
-    pub(crate) fn use_share(&self, dimension: Dimension, share: f64, most: f64, now: u64) {
+    /// Uses a share of a limit, and allows at most another one. Returns whether this process has warned alone of a
+    /// lower limit since the last time.
+    pub(crate) fn use_share(&self, dimension: Dimension, share: f64, most: f64, now: u64) -> bool {
+        let bucket = self.buckets[dimension.index()].as_ref();
+        bucket.is_some_and(|bucket| bucket.pace().join(bucket.rate(), share, most, now))
+    }
+
+    /// Notes a line of this process alone on a limit: that it is lower, or the end of that.
+    pub(crate) fn note_alone(&self, dimension: Dimension, is_lower: bool) {
         if let Some(bucket) = &self.buckets[dimension.index()] {
-            bucket.pace().join(bucket.rate(), share, most, now);
+            bucket.pace().note_alone(is_lower);
         }
     }
 }

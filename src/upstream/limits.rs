@@ -11,6 +11,8 @@ use crate::bulkhead::Bulkhead;
 #[cfg(feature = "fleet")]
 use crate::fleet::Shortage;
 use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
+#[cfg(feature = "fleet")]
+use crate::quota::Evidence;
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
 
@@ -287,6 +289,11 @@ fn tell_all<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
     let Some(parts) = target.parts().filter(|_| target.listens()) else { return };
     let now = nanos(target.timer().now());
     for finding in findings.iter().flatten() {
+        #[cfg(feature = "fleet")]
+        if let Some(quota) = parts.quota.as_ref().filter(|_| !parts.fleet.tells_limits()) {
+            let is_lower = finding.is_used && finding.is_lower();
+            quota.note_alone(finding.dimension, is_lower && finding.by != Evidence::Accepted);
+        }
         emit(target, parts, now, EventKind::Learned(*finding));
     }
 }

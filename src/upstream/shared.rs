@@ -224,7 +224,7 @@ impl<M: Timer> Shared<'_, M> {
     /// A budget never goes below zero.
     ///
     /// Adding nothing says that the store has nothing left, so do not add the nothing of an exchange in
-    /// which a process wants no more. Then a call that waits for units of a quota is a strain for operators
+    /// which a process wants no more or of one that has no answer. Then a call that waits for units of a quota is a strain for operators
     /// for a second and a half, and a retry that a spent budget refuses is one of the fleet.
     /// Without that word the call is a strain only when it has waited for 250 ms and the store
     /// [has answered](Self::answered) meanwhile, and the retry is one of
@@ -237,7 +237,7 @@ impl<M: Timer> Shared<'_, M> {
             (Resource::Quota(dimension), Some(quota), _) => quota.adjust(dimension, units),
             (Resource::Budget, _, Some(budget)) => {
                 budget.adjust(units);
-                self.upstream.parts.fleet.note_tokens(units < 0 || !budget.is_spent());
+                self.upstream.parts.fleet.note_tokens(units != 0 || !budget.is_spent());
             }
             _ => {}
         }
@@ -338,10 +338,13 @@ impl<M: Timer> Shared<'_, M> {
 
     /// Sets the share of the configured limit that all members use, and the most that they may use.
     /// A member with a larger limit in its code than others may use less than all of it.
-    pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) {
-        if let Some(quota) = self.upstream.quota() {
-            quota.use_share(dimension, share, most, self.upstream.now());
-        }
+    ///
+    /// Returns true if this process has logged since the last call that the limit is lower, while the store did not
+    /// answer and so told nobody. If the members use more than this process did, this line needs an end.
+    #[expect(clippy::must_use_candidate, reason = "it sets the share")]
+    pub fn use_share(&self, dimension: Dimension, share: f64, most: f64) -> bool {
+        let quota = self.upstream.quota();
+        quota.is_some_and(|quota| quota.use_share(dimension, share, most, self.upstream.now()))
     }
 }
 

@@ -428,8 +428,13 @@ fn a_member_says_whether_the_fleet_or_only_its_lease_has_no_tokens() {
     shared.adjust(Resource::Budget, 0);
     let end = fails();
     assert!(end.to_string().contains("the retry budget is spent"), "the store has no more: {end}");
+    shared.adjust(Resource::Budget, token / 2);
+    let end = fails();
+    assert!(end.to_string().contains(words), "a part of a token is no word on the store: {end}");
+    shared.adjust(Resource::Budget, -token);
+    shared.adjust(Resource::Budget, 0);
     relieved();
-    let over = "INFO feed: retry budget pays again: 3 retries not made, 11.0s ago".to_owned();
+    let over = "INFO feed: retry budget pays again: 4 retries not made, 11.0s ago".to_owned();
     assert_eq!(lines(), [format!("WARN feed: {own}"), over], "one strain");
 
     shared.adjust(Resource::Budget, 0);

@@ -216,7 +216,8 @@ fn a_limit_that_the_fleet_brings_is_not_one_that_the_provider_accepts() {
     refused(SECOND); // that of a burst
     refused(5 * SECOND);
     assert_eq!(*findings.lock().unwrap(), [(Evidence::Refused, 5)]);
-    shared.use_share(Dimension::Requests, 1.0, 1.0);
+    assert!(shared.use_share(Dimension::Requests, 1.0, 1.0), "it has warned");
+    assert!(!shared.use_share(Dimension::Requests, 1.0, 1.0), "once");
     assert_eq!(host.quota_rate(Dimension::Requests).unwrap().count(), 10);
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..3 {
@@ -231,4 +232,10 @@ fn a_limit_that_the_fleet_brings_is_not_one_that_the_provider_accepts() {
     // It is refused again: that is news again.
     refused(5 * SECOND);
     assert_eq!(findings.lock().unwrap().len(), 2, "{findings:?}");
+    assert!(shared.use_share(Dimension::Requests, 1.0, 1.0), "it has warned again");
+    // While the store answers it has the line.
+    shared.report(State::Shared, 1);
+    refused(5 * SECOND);
+    assert_eq!(findings.lock().unwrap().len(), 3, "{findings:?}");
+    assert!(!shared.use_share(Dimension::Requests, 1.0, 1.0));
 }

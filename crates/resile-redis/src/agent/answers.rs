@@ -79,6 +79,12 @@ impl<M: Timer> Agent<'_, M> {
     /// Applies the answers of a round.
     pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
         let mut presence = None;
+        let is_answered = |(_, answer, _): &Outcome| answer.is_ok();
+        if outcomes.iter().any(is_answered) {
+            self.silences.answered(now);
+        } else if !outcomes.is_empty() {
+            self.silences.failed();
+        }
         // The next try comes no later because this one took long.
         let waited = self.pace.limit().saturating_sub(SHORTEST);
         let is_late = |(_, answer, _): &Outcome| matches!(answer, Err(Failure::Timeout(_)));

@@ -19,9 +19,6 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// each knows all others.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// The share of the limit of the fleet below which a limit that a process has learned alone has a line.
-const TOLD_ALONE: f64 = 0.9;
-
 /// A limit of a member, and what operators were told of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
@@ -38,9 +35,6 @@ pub(super) struct Own {
     pending: f64,
     /// What the process has learned since it shared this limit last.
     apart: Option<Apart>,
-    /// True if operators were told, since the store answers, that the process no longer uses what it has
-    /// learned alone.
-    is_told_back: bool,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,
     told: Told,
@@ -59,7 +53,6 @@ impl Own {
             used: None,
             pending: 0.0,
             apart: None,
-            is_told_back: false,
             told_base: f64::INFINITY,
             told: Told::WHOLE,
             differs_since: None,
@@ -80,7 +73,6 @@ impl Own {
     /// have taught in a state in which it uses the `part` of the limit without the store.
     fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
         let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
-        self.is_told_back &= !matches!(state, State::Joining | State::Safe);
         if change != 0.0 && !matches!(state, State::Shared | State::Coasting) {
             let _ = self.apart.get_or_insert(Apart::new(used));
         }
@@ -183,14 +175,12 @@ impl<M: Timer> Agent<'_, M> {
             (own.base, own.share) = (known.base, share / most);
             own.used = (own.share < 0.999).then_some((now, known.used));
             let alone = self.shared.upstream().quota_rate(own.dimension);
-            let is_apart = own.apart.is_some() && !own.is_told_back;
-            let alone = alone.filter(|_| is_apart).map(|rate| per_second(&rate));
-            self.shared.use_share(own.dimension, share, most);
+            let has_warned = self.shared.use_share(own.dimension, share, most);
+            let alone = alone.filter(|_| has_warned).map(|rate| per_second(&rate));
             let (upstream, noun) = (self.shared.upstream().name(), keys::word(own.dimension));
             let used = share * limit;
             // The line of the core that told this lower limit is at WARN, so its end has a line too.
-            if let Some(alone) = alone.filter(|alone| *alone < TOLD_ALONE * used) {
-                own.is_told_back = true;
+            if let Some(alone) = alone.filter(|alone| *alone < used) {
                 tracing::info!(
                     target: "resile",
                     upstream,

@@ -17,9 +17,12 @@ mod rest;
 mod round;
 #[cfg(test)]
 mod scenes;
+mod silences;
 mod step;
 mod strains;
 mod tell;
+#[cfg(test)]
+mod tokens;
 #[cfg(test)]
 mod turns;
 mod votes;

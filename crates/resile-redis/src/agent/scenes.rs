@@ -1,5 +1,6 @@
 //! Fleets whose provider refuses, and whose server is away meanwhile.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -45,6 +46,7 @@ fn late(least_members: u32) -> Scene {
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0)],
         burst: 25.0,
+        windows: None,
     }
 }
 
@@ -108,6 +110,7 @@ fn what_members_learn_in_an_outage_counts_once() {
         lag: Duration::ZERO,
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
         burst: 25.0,
+        windows: None,
     };
     let played = scene.play(80);
     assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
@@ -132,6 +135,28 @@ fn a_fleet_that_was_refused_does_not_use_the_burst_at_once_again() {
     }
 }
 
+/// A provider counts the requests of each second of its clock. Those that are late on their way count in the next second,
+/// so a limit of 5 % less bears times on the way that differ by 50 ms. Calls come all the time, so the burst is not used.
+#[test]
+fn five_percent_less_than_the_limit_of_a_second_bears_late_requests() {
+    let play = |provider, seed| {
+        let mut scene = late(3);
+        (scene.server, scene.seed, scene.calls) = (vec![at(0)], seed, vec![60.0; 4]);
+        (scene.provider, scene.windows) =
+            (vec![(at(0), provider)], Some(Duration::from_millis(50)));
+        let played = scene.play(32);
+        let (refused, accepted) = (refused(&played[2..]), accepted(&played[2..]));
+        println!("100 of {provider} a second: {refused} refused, {accepted:.1} a second accepted");
+        (refused, accepted)
+    };
+    for seed in 0..3 {
+        let (refused, accepted) = play(105.0, seed);
+        assert!(refused == 0 && accepted > 98.0, "5 % less: {refused} refused, {accepted}");
+        let (refused, accepted) = play(100.0, seed);
+        assert!(refused > 0 && accepted < 95.0, "as much: {refused} refused, {accepted}");
+    }
+}
+
 /// Returns the lines at INFO and above of all processes in a scene.
 fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
     // With one subscriber only, `tracing` asks the thread that reaches a call site first, which may be that of
@@ -149,23 +174,90 @@ fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
 }
 
 /// A process that shares again is refused for the units that it has used before. It hears at once that the limit of
-/// the fleet is another one. Operators see the new state half a second later, so one refusal more may be told.
+/// the fleet is another one. Operators see the new state half a second later, so one refusal more may be told. The last
+/// word is that of the fleet.
 #[test]
-fn what_a_process_learns_alone_is_told_once_and_so_is_its_end() {
+fn what_a_process_learns_alone_is_told_and_so_is_its_end() {
+    let mut lessons = BTreeMap::new();
     for seed in 0..24 {
         let mut scene = late(1);
         (scene.seed, scene.lag) = (seed, Duration::from_millis(80 * seed));
-        scene.burst = 12.0;
+        scene.burst = if seed % 2 == 0 { 12.0 } else { 24.0 };
         let lines = lines(&scene, 16);
-        let count = |name: &str, text: &str| {
-            let is_its = |line: &&String| line.contains(&format!(" {name}: {text}"));
-            lines.iter().filter(is_its).count()
-        };
-        let own = "quota too high: the upstream refuses calls below";
-        let end = "fleet: the limit of requests is that of all processes again";
         for name in ["one", "two", "three"] {
-            let (own, end) = (count(name, own), count(name, end));
-            assert!(own <= 2 && end <= 1, "seed {seed}: {name} {own} {end}: {lines:#?}");
+            let own = format!(" {name}: quota too high: the upstream refuses calls below");
+            let end = format!(
+                " {name}: fleet: the limit of requests is that of all processes again, 100 a second, \
+                 and no longer the "
+            );
+            let kind = |line: &String| {
+                let is_end = line.contains(&end);
+                if is_end {
+                    let alone = line.split_once(&end).unwrap().1.split_once(' ').unwrap().0;
+                    *lessons.entry(alone.to_owned()).or_insert(0) += 1;
+                }
+                (line.contains(&own) || is_end).then_some(if is_end { "end" } else { "own" })
+            };
+            let told: Vec<_> = lines.iter().filter_map(kind).collect();
+            let count = |kind| told.iter().filter(|it| **it == kind).count();
+            let is_ended = told.last().is_none_or(|it| *it == "end");
+            let is_answer = told.first().is_none_or(|it| *it == "own")
+                && told.windows(2).all(|pair| pair != ["end", "end"]);
+            let is_bounded = count("own") <= 3 && count("end") <= 2;
+            assert!(
+                is_ended && is_answer && is_bounded,
+                "seed {seed}: {name} {told:?}: {lines:#?}"
+            );
         }
     }
+    println!("no longer …: {lessons:?}");
+    assert!(lessons.contains_key("90"), "a lesson of one refusal: {lessons:?}");
+}
+
+/// Returns the seconds behind a word of a line: `after 3.1s`.
+fn seconds_after(line: &str, word: &str) -> f64 {
+    let number = line.split_once(word).unwrap_or_else(|| panic!("no `{word}`: {line}")).1;
+    number.split_once('s').unwrap().0.parse().unwrap_or_else(|_| panic!("no time: {line}"))
+}
+
+/// The server comes back twice for a time in which the processes do not share again. One begin and one end tell all.
+#[test]
+fn the_end_of_an_outage_tells_the_time_without_an_answer_and_the_silences() {
+    for seed in 0..3 {
+        let mut scene = late(3);
+        (scene.seed, scene.calls) = (seed, vec![20.0; 3]);
+        scene.server = [0, 10, 13, 14, 17, 18, 20].map(at).to_vec();
+        let lines = lines(&scene, 26);
+        for name in ["one", "two", "three"] {
+            let with = |text: &str| {
+                let is_its = |line: &&String| line.contains(&format!(" {name}: fleet: {text}"));
+                lines.iter().filter(is_its).cloned().collect::<Vec<_>>()
+            };
+            assert_eq!(with("safe mode: no answer of the store for ").len(), 1, "{lines:#?}");
+            let ends = with("shared by 3 processes after ");
+            assert_eq!(ends.len(), 1, "{lines:#?}");
+            let end = &ends[0];
+            assert!(
+                end.contains("s without an answer of the store, in 3 silences within "),
+                "{end}"
+            );
+            // Each silence begins up to a second early and ends up to a second late.
+            let silent = seconds_after(end, " after ");
+            assert!((8.0..14.0).contains(&silent), "{end}");
+            let all = seconds_after(end, " within ");
+            assert!((10.0..12.1).contains(&all) && silent < all, "{end}");
+        }
+    }
+}
+
+#[test]
+fn an_outage_with_one_silence_tells_its_length_only() {
+    let mut scene = late(3);
+    (scene.calls, scene.server) = (vec![20.0; 3], [0, 10, 13].map(at).to_vec());
+    let lines = lines(&scene, 20);
+    let end = lines.iter().find(|line| line.contains(" one: fleet: shared by 3 processes after "));
+    let end = end.unwrap_or_else(|| panic!("{lines:#?}"));
+    assert!((3.0..5.1).contains(&seconds_after(end, " after ")), "{end}");
+    assert!(end.contains("s without an answer of the store upstream="), "{end}");
+    assert!(end.contains("silences=1"), "{end}");
 }

@@ -17,6 +17,7 @@ use super::learned::Own;
 use super::notices::Notices;
 use super::pace::Pace;
 use super::probing::Probing;
+use super::silences::Silences;
 use super::votes::Votes;
 use super::{Context, Plan};
 use crate::alarm::Alarm;
@@ -64,6 +65,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) answered_at: Option<Duration>,
     /// The time of the last answer before an outage that operators were told, until they are told its end.
     pub(super) silent_since: Option<Duration>,
+    /// The silences of the store since the process shared last.
+    pub(super) silences: Silences,
     /// The time since which the limits work.
     pub(super) works_since: Option<Duration>,
     /// One for each limit of the quota.
@@ -144,6 +147,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             members: 1,
             answered_at: None,
             silent_since: None,
+            silences: Silences::default(),
             works_since: None,
             owns,
             set: Vec::new(),
@@ -358,10 +362,10 @@ pub(super) fn account<M: Timer>(shared: &Shared<'_, M>, resource: Resource) -> (
 
 /// Adds units to a lease. Says that there are no more if the process lacks them.
 pub(super) fn adjust<M: Timer>(shared: &Shared<'_, M>, lease: &Lease, units: i64, now: Duration) {
-    if units != 0 || lease.resource == Resource::Budget {
+    if units != 0 {
         shared.adjust(lease.resource, units);
     }
-    if lease.is_short(now) {
+    if lease.is_short(now) || lease.is_spent() {
         shared.adjust(lease.resource, 0);
     }
 }

@@ -64,6 +64,9 @@ impl<M: Timer> Agent<'_, M> {
         }
         self.observed(|| self.shared.report(told, self.members));
         self.tell_outage(told, now);
+        if self.silent_since.is_none() && state == State::Shared {
+            let _ = self.silences.take(); // too short for a line
+        }
         let members = self.members;
         if let Some(before) = self.notices.count(members, now) {
             let words = self.churn.tell(members, before);
@@ -155,7 +158,10 @@ impl<M: Timer> Agent<'_, M> {
             }
             (State::Shared, Some(since)) => {
                 self.silent_since = None;
-                let lasted = self.works_since.unwrap_or(now).saturating_sub(since);
+                let past = self.silences.take();
+                let failed = self.works_since.unwrap_or(now).saturating_sub(since);
+                let elapsed = if past.count == 0 { failed } else { past.span() };
+                let silences = past.in_words(failed);
                 let members = self.members;
                 let before = Some(self.notices.told_members(members));
                 let before = before.filter(|before| *before > 0 && *before != members);
@@ -170,9 +176,10 @@ impl<M: Timer> Agent<'_, M> {
                     upstream,
                     members,
                     before,
-                    elapsed_ms = millis(lasted),
-                    "{upstream}: fleet: shared by {words} after {lasted:.1?} without an answer of \
-                     the store"
+                    silences = past.count,
+                    silent_ms = millis(past.silent),
+                    elapsed_ms = millis(elapsed),
+                    "{upstream}: fleet: shared by {words} after {silences}"
                 );
             }
             _ => {}

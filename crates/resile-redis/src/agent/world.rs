@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use resile::call::Admission;
 use resile::quota::{Dimension, Rate};
 use resile::time::ManualTimer;
 use resile::upstream::Shared;
-use resile::{Cooldown, Quota, Upstream, Verdict};
+use resile::{Cooldown, Never, Quota, Upstream, Verdict};
 
 use super::job::{Answer, Job};
 use super::round::{Failure, Outcome};
@@ -34,6 +35,9 @@ pub(super) struct Scene {
     pub(super) provider: Vec<(Duration, f64)>,
     /// The burst of the provider in requests. The quota has one of 25.
     pub(super) burst: f64,
+    /// The longest time for which a request is on its way to a provider that counts those of each second of its clock.
+    /// `None` is a token bucket that has each request at once.
+    pub(super) windows: Option<Duration>,
 }
 
 /// What has happened in one second.
@@ -49,9 +53,20 @@ const TICK: Duration = Duration::from_millis(2);
 /// The calls that wait in one process at the most.
 const QUEUE: f64 = 12.0;
 
+/// Returns the context of a process without a server.
+pub(super) fn context(id: usize, plan: Plan) -> Context {
+    Context {
+        store: Store::new(Site::server("redis://nowhere").unwrap()),
+        plan,
+        keys: Keys::new("test", "shop"),
+        id: Arc::from(format!("p{id}")),
+        meter: Meter::new("shop"),
+    }
+}
+
 /// The server.
 #[derive(Default)]
-struct Server {
+pub(super) struct Server {
     accounts: BTreeMap<String, Account>,
     lessons: Lessons,
     hold: Hold,
@@ -60,7 +75,7 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&mut self, id: usize, job: &Job, now: Duration) -> Answer {
+    pub(super) fn answer(&mut self, id: usize, job: &Job, now: Duration) -> Answer {
         let micros = i128::try_from(now.as_micros()).unwrap() + 1_000_000_000;
         match job {
             Job::Subscribe => Answer::Subscribed(0),
@@ -90,21 +105,41 @@ impl Server {
     }
 }
 
-/// A provider that counts as a token bucket.
+type Request<'a> = Admission<&'a Upstream<ManualTimer>, Never>;
+
+/// A provider that counts as a token bucket, or in windows of a second.
 struct Provider {
     level: f64,
     burst: f64,
+    longest_way: Option<Duration>,
+    rng: u64,
 }
 
 impl Provider {
-    fn refill(&mut self, limit: f64) {
-        self.level = (self.level + limit * TICK.as_secs_f64()).min(self.burst);
+    fn refill(&mut self, limit: f64, now: Duration) {
+        if self.longest_way.is_none() {
+            self.level = (self.level + limit * TICK.as_secs_f64()).min(self.burst);
+        } else if now.subsec_nanos() == 0 {
+            self.level = limit;
+        }
     }
 
-    fn accepts(&mut self) -> bool {
-        let accepts = self.level >= 1.0;
-        self.level -= if accepts { 1.0 } else { 0.0 };
-        accepts
+    /// Returns the time for which a request is on its way: each up to the longest is as likely.
+    fn way(&mut self) -> Duration {
+        self.rng = self.rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let part = u32::try_from(self.rng >> 48).unwrap();
+        self.longest_way.unwrap_or_default() * part / (1 << 16)
+    }
+
+    fn settle(&mut self, admission: Request<'_>, counts: &mut Second) {
+        if self.level >= 1.0 {
+            self.level -= 1.0;
+            admission.succeeded();
+            counts.accepted += 1;
+        } else {
+            admission.settle(&Verdict::throttled().after(Duration::from_secs(1)));
+            counts.refused += 1;
+        }
     }
 }
 
@@ -121,13 +156,7 @@ impl Scene {
         };
         let names = ["one", "two", "three", "four"];
         let upstreams: Vec<_> = self.calls.iter().zip(names).map(upstream).collect();
-        let context = |id| Context {
-            store: Store::new(Site::server("redis://nowhere").unwrap()),
-            plan: Plan { least_members: self.least_members, ..Plan::new() },
-            keys: Keys::new("test", "shop"),
-            id: Arc::from(format!("p{id}")),
-            meter: Meter::new("shop"),
-        };
+        let context = |id| context(id, Plan { least_members: self.least_members, ..Plan::new() });
         let contexts: Vec<_> = (0..upstreams.len()).map(context).collect();
         let shared: Vec<_> = upstreams.iter().map(|it| it.share().unwrap()).collect();
         let processes = shared.iter().zip(&contexts).zip(&self.calls);
@@ -138,24 +167,26 @@ impl Scene {
                 calls: *calls,
                 waiting: 0.0,
                 jobs: Vec::new(),
+                sent: Vec::new(),
             })
             .collect();
         let mut server = Server::default();
-        let mut provider = Provider { level: self.burst, burst: self.burst };
+        let (level, burst, longest_way) = (self.burst, self.burst, self.windows);
+        let mut provider = Provider { level, burst, longest_way, rng: self.seed };
         let (mut now, mut played) = (Duration::ZERO, Vec::new());
         for second in 1..=seconds {
             let mut counts = Second::default();
             while now < Duration::from_secs(second as u64) {
                 let is_away = self.server.iter().filter(|at| **at <= now).count() % 2 == 0;
                 let mut limits = self.provider.iter().filter(|(at, _)| *at <= now);
-                provider.refill(limits.next_back().map_or(0.0, |(_, limit)| *limit));
+                provider.refill(limits.next_back().map_or(0.0, |(_, limit)| *limit), now);
                 // They begin one after another, so they do not try again at one time.
                 let begun = now.as_millis() / 330 + 1;
                 let begun = usize::try_from(begun).unwrap();
                 for (id, process) in processes.iter_mut().enumerate().take(begun) {
                     let renews = self.server.iter().all(|at| now < *at || now >= *at + self.lag);
                     process.exchange(id, (!is_away).then_some(&mut server), renews, now);
-                    process.call(&mut provider, &mut counts);
+                    process.call(&mut provider, &mut counts, now);
                 }
                 timer.advance(TICK);
                 now += TICK;
@@ -176,6 +207,8 @@ struct Process<'a> {
     waiting: f64,
     /// The exchanges that run.
     jobs: Vec<Job>,
+    /// The requests that are on their way, with the times of their arrival.
+    sent: Vec<(Duration, Request<'a>)>,
 }
 
 impl Process<'_> {
@@ -200,18 +233,21 @@ impl Process<'_> {
         self.jobs = self.agent.due(0, now);
     }
 
-    fn call(&mut self, provider: &mut Provider, counts: &mut Second) {
+    fn call(&mut self, provider: &mut Provider, counts: &mut Second, now: Duration) {
         self.waiting = (self.waiting + self.calls * TICK.as_secs_f64()).min(QUEUE);
         while self.waiting >= 1.0 {
             let Ok(admission) = self.shared.upstream().try_admit() else { break };
             self.waiting -= 1.0;
-            if provider.accepts() {
-                admission.succeeded();
-                counts.accepted += 1;
-            } else {
-                admission.settle(&Verdict::throttled().after(Duration::from_secs(1)));
-                counts.refused += 1;
+            match provider.way() {
+                Duration::ZERO => provider.settle(admission, counts),
+                way => self.sent.push((now + way, admission)),
             }
+        }
+        let sent = std::mem::take(&mut self.sent).into_iter();
+        let (arrived, sent) = sent.partition::<Vec<_>, _>(|(at, _)| *at <= now);
+        self.sent = sent;
+        for (_, admission) in arrived {
+            provider.settle(admission, counts);
         }
     }
 }

@@ -351,6 +351,12 @@ impl Lease {
         }
     }
 
+    /// Returns whether the fleet has no token for a further retry, as of the last answer. A store that is away has
+    /// said nothing.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.floor > 0 && self.level.is_some_and(|level| level < self.floor)
+    }
+
     /// Returns the units that calls may use, also of deposits that the server does not know: those that it
     /// counts for this process. The price of the next retry is earned by successes of the process itself.
     pub(crate) fn usable(&self) -> u64 {
