@@ -94,8 +94,8 @@ impl Breaker {
         self
     }
 
-    /// Sets the failure rate that opens the breaker: this share (0 to 1) of at least `of_at_least`
-    /// calls within the window. With a share above 1 or NaN the breaker never opens by this rate.
+    /// Sets the failure rate that opens the breaker: this share (0 to 1) or more of at least
+    /// `of_at_least` calls within the window. With a share above 1 or NaN the breaker never opens by this rate.
     ///
     /// The breaker checks the rate at each failure, but not at a success that completes the number
     /// of calls. Counts are exact up to `u32::MAX` calls of one kind in a sixteenth of the window.
@@ -112,7 +112,7 @@ impl Breaker {
         self
     }
 
-    /// Sets the slow-call rate that opens the breaker: this share (0 to 1) of at least
+    /// Sets the slow-call rate that opens the breaker: this share (0 to 1) or more of at least
     /// `of_at_least` calls within the window took longer than `limit`. Successful and failed calls
     /// both count.
     ///

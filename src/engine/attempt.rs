@@ -111,13 +111,16 @@ where
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
     }
 
-    /// Notes whether a drop of the attempt would leave a doubt. A call that is dropped cannot ask its classifier.
+    /// Notes whether a drop of the attempt would leave a doubt, and then its place. A call that is dropped cannot ask its classifier.
     #[inline]
     fn note_doubt(&mut self) {
         if self.engine.guard.target.listens() {
-            let dropped = self.policy.rules().classifier().classify_cut(Cut::Deadline);
+            let classifier = self.policy.rules().classifier();
+            let dropped = classifier.classify_cut(Cut::Deadline);
             let leaves_doubt = dropped.is_some_and(|it| it.is_in_doubt(Some(Cut::Deadline)));
+            let place = if leaves_doubt { classifier.place() } else { None };
             self.engine.last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
+            self.engine.place = place.map(Box::from);
         }
     }
 

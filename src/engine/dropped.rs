@@ -1,9 +1,10 @@
+use std::borrow::Cow;
 use std::thread;
 use std::time::Duration;
 
 use super::Engine;
-use crate::observe::{Call, Event, EventKind};
-use crate::upstream::{Endpoint, is_asked};
+use crate::observe::{Call, Event, EventKind, Placed};
+use crate::upstream::{Endpoint, cut};
 
 /// The drop of a call whose attempt is in flight: no error reaches anybody, so the observer is the only witness.
 impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
@@ -15,14 +16,25 @@ impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
     }
 }
 
+/// The place that the call has kept.
+struct Kept<'a>(Option<&'a str>);
+
+impl Placed for Kept<'_> {
+    fn place(&self) -> Option<Cow<'_, str>> {
+        self.0.map(Cow::Borrowed)
+    }
+}
+
 impl<X: Endpoint, const N: usize> Engine<X, N> {
-    /// Reports the drop to the observer. A call that a limit of another call drops is told by that one. A second
-    /// panic within a panic would end the process.
+    /// Reports the drop to the observer. A call that a limit of another call drops is told by that one, unless that
+    /// one does not tell of the doubt. A second panic within a panic would end the process.
     #[cold]
     #[inline(never)]
     fn tell_dropped(&self) {
         let target = &self.guard.target;
-        if !target.listens() || is_asked() || thread::panicking() {
+        let in_doubt = self.last_cut.leaves_doubt();
+        let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
+        if !target.listens() || is_told || thread::panicking() {
             return;
         }
         let (progress, parts) = (&self.guard.progress, target.parts());
@@ -40,10 +52,11 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         let kind = EventKind::Dropped {
             attempts: progress.attempts,
             elapsed: Duration::from_nanos(elapsed),
-            in_doubt: self.last_cut.leaves_doubt(),
+            in_doubt,
         };
         let gauges = parts.map(|parts| parts.gauges(|| now)).unwrap_or_default();
         let (upstream, call) = (target.name(), Some(call));
-        target.observe(&Event { upstream, call, kind, gauges, place: None, kinds: None });
+        let kept = Kept(self.place.as_deref());
+        target.observe(&Event { upstream, call, kind, gauges, place: Some(&kept), kinds: None });
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Engine<X: Endpoint, const N: usize> {
     pub(super) until: Packed,
     /// The cut of the last attempt that has finished.
     pub(super) last_cut: LastCut,
+    /// The place of the attempt in flight, if a drop of it would leave a doubt.
+    pub(super) place: Option<Box<str>>,
 }
 
 impl<X: Endpoint, const N: usize> Engine<X, N> {
@@ -34,7 +36,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     pub(super) fn new(target: X, kind: CallKind, site: Site) -> Self {
         let guard = Guard::new(target, kind);
         let (until, last_cut) = (Packed::new(Until::Nothing), LastCut::new(None));
-        Self { guard, site, started: UNKNOWN, delay: 0, until, last_cut }
+        Self { guard, site, started: UNKNOWN, delay: 0, until, last_cut, place: None }
     }
 
     /// Sets the call site.

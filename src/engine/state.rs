@@ -80,7 +80,8 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     #[inline]
     pub(crate) fn dropping(&mut self, slot: usize, is_cut: bool, drop: impl FnOnce()) {
         if is_cut {
-            let sending = drops(|| self.drop_in(slot, is_cut, drop));
+            let tells_doubt = self.engine.last_cut.leaves_doubt();
+            let sending = drops(tells_doubt, || self.drop_in(slot, is_cut, drop));
             self.set_sending(sending);
         } else {
             self.drop_in(slot, is_cut, drop);

@@ -93,7 +93,7 @@ where
         let lost: Vec<u32> =
             first.into_iter().chain(hedges.iter().map(|joined| joined.number)).collect();
         // This call tells of each of them.
-        drops(|| {
+        drops(false, || {
             this.first.set(None);
             drop(hedges);
         });

@@ -190,13 +190,15 @@ pub enum EventKind<'a> {
         /// The number of the attempt.
         attempt: u32,
     },
-    /// The program dropped the call while an attempt was in flight, such as the handler of a client that has
-    /// disconnected or the losing branch of a `select!`.
+    /// The call was dropped while an attempt was in flight, such as by the handler of a client that has
+    /// disconnected or as the losing branch of a `select!`.
     ///
-    /// A call that a limit of this crate drops has no such event, because the call with the limit reports it. Nor
-    /// has a call that waits for an attempt to begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an
+    /// The end of a call that drops another one within its attempt tells of that, so there the other one has this
+    /// event only if it is in doubt and the end does not say so. No event has a call that waits for an attempt to begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an
     /// [`Admission`](crate::call::Admission), a stream after its first content, and a call that is dropped by a
     /// panic.
+    ///
+    /// The event knows the place of its request only if it is in doubt.
     #[non_exhaustive]
     Dropped {
         /// The number of attempts started.

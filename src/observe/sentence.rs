@@ -83,13 +83,10 @@ impl fmt::Display for Event<'_> {
                 write!(f, "attempt {lost}{of} dropped: another attempt ended the call")
             }
             EventKind::Dropped { attempts, elapsed, in_doubt } => {
-                write!(
-                    f,
-                    "dropped by the program in {attempt} {attempts} after {}",
-                    Rounded(elapsed)
-                )?;
+                write!(f, "dropped in flight in {attempt} {attempts} after {}", Rounded(elapsed))?;
                 f.write_str(if in_doubt { ", " } else { "" })?;
-                f.write_str(if in_doubt { IN_DOUBT } else { "" })
+                f.write_str(if in_doubt { IN_DOUBT } else { "" })?;
+                self.write_request(f)
             }
             EventKind::Succeeded { attempt: number, .. } => {
                 write!(f, "{attempt} {number}{of} succeeded")?;

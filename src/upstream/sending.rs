@@ -10,18 +10,24 @@ use crate::policy::Sending;
 use crate::question;
 
 thread_local! {
+    /// Whether the call that cuts its attempt on this thread tells of a doubt. `None` without such a call.
+    static CUT: Cell<Option<bool>> = const { Cell::new(None) };
     static SENDING: Cell<Sending> = const { Cell::new(Sending::Unasked) };
 }
 
-/// Drops an attempt by `drop`. Returns what is known of its request.
+/// Drops an attempt by `drop`. Returns what is known of its request. `tells_doubt` is true if the end of the call
+/// will say that the request may have been executed.
 #[cold]
-pub(crate) fn drops(drop: impl FnOnce()) -> Sending {
-    question::ask(&SENDING, Sending::Unknown, drop).1.unwrap_or_default()
+pub(crate) fn drops(tells_doubt: bool, drop: impl FnOnce()) -> Sending {
+    let cut = Some(tells_doubt || cut() == Some(true));
+    let (sending, _) =
+        question::ask(&CUT, cut, || question::ask(&SENDING, Sending::Unknown, drop).1);
+    sending.unwrap_or_default()
 }
 
-/// Returns whether a call on this thread drops an attempt at its limit or by its token.
-pub(crate) fn is_asked() -> bool {
-    SENDING.try_with(|sending| sending.get() != Sending::Unasked).unwrap_or_default()
+/// Returns whether the call that cuts its attempt on this thread tells of a doubt. `None` without such a call.
+pub(crate) fn cut() -> Option<bool> {
+    CUT.try_with(Cell::get).unwrap_or_default()
 }
 
 /// Notes that the attempt that is being dropped has sent nothing.
@@ -60,11 +66,15 @@ mod tests {
     #[test]
     fn what_may_have_been_sent_is_not_unsent() {
         note_unsent();
-        assert!(!is_asked());
-        assert_eq!(drops(|| assert!(is_asked())), Sending::Unknown, "nobody asked before");
-        assert_eq!(drops(note_unsent), Sending::NotSent);
+        assert_eq!(cut(), None);
+        assert_eq!(
+            drops(false, || assert_eq!(cut(), Some(false))),
+            Sending::Unknown,
+            "nobody asked before"
+        );
+        assert_eq!(drops(false, note_unsent), Sending::NotSent);
         let both = |first: fn(), second: fn()| {
-            drops(|| {
+            drops(false, || {
                 first();
                 second();
             })
@@ -75,31 +85,45 @@ mod tests {
 
     #[test]
     fn a_drop_within_a_drop_has_a_question_of_its_own() {
-        let unsent = || assert_eq!(drops(note_unsent), Sending::NotSent);
-        assert_eq!(drops(unsent), Sending::Unknown);
+        let unsent = || assert_eq!(drops(false, note_unsent), Sending::NotSent);
+        assert_eq!(drops(false, unsent), Sending::Unknown);
         let both = || {
             note_unsent();
-            assert_eq!(drops(note_sent), Sending::Sent);
+            assert_eq!(drops(false, note_sent), Sending::Sent);
         };
-        assert_eq!(drops(both), Sending::NotSent);
+        assert_eq!(drops(false, both), Sending::NotSent);
     }
 
     /// A part that has ended says nothing against another one that works.
     #[test]
     fn a_part_that_has_ended_is_weaker_than_one_that_works() {
-        assert_eq!(drops(note_begun), Sending::Begun);
+        assert_eq!(drops(false, note_begun), Sending::Begun);
         for [first, second] in [[note_begun as fn(), note_unsent], [note_unsent, note_begun]] {
             let both = || {
                 first();
                 second();
             };
-            assert_eq!(drops(both), Sending::NotSent);
+            assert_eq!(drops(false, both), Sending::NotSent);
         }
     }
 
     #[test]
+    fn a_doubt_that_an_outer_call_tells_is_told() {
+        let within = |outer: bool, inner: bool, told: bool| {
+            drops(outer, || {
+                drops(inner, || assert_eq!(cut(), Some(told)));
+                assert_eq!(cut(), Some(outer));
+            });
+        };
+        within(false, false, false);
+        within(false, true, true);
+        within(true, false, true);
+        assert_eq!(cut(), None);
+    }
+
+    #[test]
     fn a_panic_ends_the_question() {
-        let panics = || drops(|| panic!("a destructor"));
+        let panics = || drops(false, || panic!("a destructor"));
         assert!(std::panic::catch_unwind(panics).is_err());
         assert!(SENDING.get() == Sending::Unasked);
     }

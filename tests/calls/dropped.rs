@@ -146,7 +146,7 @@ fn the_words_are_those_of_the_classifier_on_a_cut() {
             &seen,
             &timer,
         );
-        assert_eq!(told, [format!("shop: dropped by the program in attempt 1 after 3.0s{words}")]);
+        assert_eq!(told, [format!("shop: dropped in flight in attempt 1 after 3.0s{words}")]);
     }
 }
 
@@ -166,7 +166,7 @@ fn the_attempt_and_the_time_are_those_of_the_call() {
         &seen,
         &timer,
     );
-    assert_eq!(told, ["shop: dropped by the program in attempt 2 after 3.0s"]);
+    assert_eq!(told, ["shop: dropped in flight in attempt 2 after 3.0s"]);
 }
 
 #[test]
@@ -219,6 +219,59 @@ fn a_call_that_another_call_drops_has_no_line() {
     super::script::drive(outer, &timer).unwrap();
     assert_eq!(seen.dropped(), [""; 0]);
     assert!(seen.words().contains(&"lost"), "{:?}", seen.words());
+}
+
+/// Drops an order by the attempt timeout of a call around it, and returns the lines of the drop.
+fn dropped_by(outer: RetryPolicy<impl resile::Classify<Down>>) -> Vec<String> {
+    let (seen, timer) = (Seen::default(), ManualTimer::new());
+    let upstream = Upstream::new("shop").with_timer(timer.clone());
+    let observer = |event: &Event<'_>| seen.observe(event);
+    let inner = || async {
+        let hang = |_| pending::<Result<(), Down>>();
+        let order = (|_: &Down| true).cut_is(Verdict::transient().not_again());
+        let policy = POLICY.with_classifier(order);
+        let call = retry(hang, policy, Never).on(upstream.observed_by(&observer));
+        call.await.map_err(|_| Down(1))
+    };
+    let outer = outer.with_attempts(1).with_attempt_timeout(SECOND);
+    let outer = retry(|_| inner(), outer, Never).on(upstream.observed_by(&observer));
+    super::script::drive(outer, &timer).unwrap_err();
+    seen.dropped()
+}
+
+/// A call that knows nothing of the order within it cannot tell of the doubt.
+#[test]
+fn an_order_that_an_outer_call_drops_is_told_if_the_outer_call_does_not_tell_it() {
+    let line = format!("shop: dropped in flight in attempt 1 after 1.0s{ORDER}");
+    assert_eq!(dropped_by(POLICY), std::slice::from_ref(&line));
+    assert_eq!(
+        dropped_by(POLICY.with_classifier((|_: &Down| true).cut_is(Verdict::transient()))),
+        [line]
+    );
+    let order = (|_: &Down| true).cut_is(Verdict::transient().not_again());
+    assert_eq!(dropped_by(POLICY.with_classifier(order)), [""; 0]);
+}
+
+/// The classifier is asked for the place while the attempt runs.
+#[test]
+fn the_line_of_an_order_has_its_place() {
+    for (order, line) in [
+        (resile::http::Classifier::non_idempotent(), format!("{ORDER} (request: POST /orders)")),
+        (resile::http::Classifier::idempotent(), String::new()),
+    ] {
+        let (seen, timer) = (Seen::default(), ManualTimer::new());
+        let told = lines(
+            async |upstream| {
+                let observer = |event: &Event<'_>| seen.observe(event);
+                let hang = |_| pending::<Result<(), resile::http::Failure>>();
+                let policy = POLICY.with_classifier(order.with_place("POST /orders"));
+                retry(hang, policy, Never).on(upstream.observed_by(&observer)).await
+            },
+            &seen,
+            &timer,
+        );
+        assert_eq!(told, [format!("shop: dropped in flight in attempt 1 after 3.0s{line}")]);
+    }
 }
 
 /// A second panic would end the process, so an observer is not called in a panic.

@@ -19,7 +19,7 @@ use crate::classifier::classifies;
 /// |---|---|
 /// | `Before` | that of [`error`](super::error) on an idempotent request, without effect. An unknown error is final |
 /// | `Commit` | that of [`error`](super::error): after a lost answer only an idempotent transaction is sent again |
-/// | `Own` | final, without effect. The health is [`Healthy`](resile::Health::Healthy), because the database has answered and your program has refused. For another verdict put a classifier of your own before this one, as a pair, such as for an error of another service that the part asks |
+/// | `Own` | final, without effect. The health is [`Healthy`](resile::Health::Healthy), because the database has answered and your program has refused. An error of `sqlx` within your own type would be healthy too, so its outage would have no retry and no alert: return it as it is, by `?`. For another verdict put a classifier of your own before this one, as a pair, such as for an error of another service that the part asks |
 ///
 /// Drop the transaction after each error before `COMMIT`, because this rolls it back. A statement that commits at
 /// once must not be in it, such as a `CREATE TABLE` of MariaDB.

