@@ -52,6 +52,10 @@ async fn get(http: &reqwest::Client, url: &str) -> Result<String, Failure> {
 /// Makes one attempt of an order.
 async fn order(http: &reqwest::Client, url: &str) -> Result<String, Failure> {
     let answer = error_for_status(http.post(url).body("a scarf").send().await?).await?;
+    if answer.status() == reqwest::StatusCode::SEE_OTHER {
+        // The order was taken. The receipt is not in this answer, and `Location` has its address.
+        return Ok(format!("the receipt is at {:?}", answer.headers().get("location")));
+    }
     Ok(answer.text().await?)
 }
 
@@ -64,16 +68,19 @@ async fn main() -> anyhow::Result<()> {
     // The place is for the line of a request that hangs: it has no error with a URL.
     let reads = policy.with_classifier(Classifier::idempotent().with_place("GET /"));
     let orders = policy.with_classifier(Classifier::non_idempotent().with_place("POST /"));
-    let http = reqwest::Client::builder()
-        // Less than the attempt timeout: an attempt that ends without a connection has sent no order.
-        .connect_timeout(Duration::from_millis(500))
-        // Retries at two levels multiply, so the client makes none.
-        .retry(reqwest::retry::never())
-        // A redirect after an order would be followed by a GET, whose failure looks like that of the order.
-        .redirect(reqwest::redirect::Policy::none())
-        // Only for the server in this program. Leave it out of a copy, because yours may need a proxy.
-        .no_proxy()
-        .build()?;
+    let client = || {
+        reqwest::Client::builder()
+            // Less than the attempt timeout: an attempt that ends without a connection has sent no order.
+            .connect_timeout(Duration::from_millis(500))
+            // Retries at two levels multiply, so the client makes none.
+            .retry(reqwest::retry::never())
+            // Only for the server in this program. Leave it out of a copy, because yours may need a proxy.
+            .no_proxy()
+    };
+    // A read follows redirects. A 303 that nobody follows is a success without content.
+    let read_client = client().build()?;
+    // A redirect after an order would be followed by a GET, whose failure looks like that of the order.
+    let order_client = client().redirect(reqwest::redirect::Policy::none()).build()?;
     let token = CancellationToken::new();
     let url = server::start().await?;
 
@@ -82,9 +89,9 @@ async fn main() -> anyhow::Result<()> {
         async move { tokio::signal::ctrl_c().await.map(|()| token.cancel()) }
     });
     let stop = Drain(&token); // the token alone would drop the request in flight too
-    let greeting = retry(|_| get(&http, &url), &reads, stop).on(&upstream).await?;
+    let greeting = retry(|_| get(&read_client, &url), &reads, stop).on(&upstream).await?;
     println!("{greeting}");
-    match retry(|_| order(&http, &url), &orders, stop).on(&upstream).await {
+    match retry(|_| order(&order_client, &url), &orders, stop).on(&upstream).await {
         Ok(receipt) => println!("{receipt}"),
         Err(e) if e.is_in_doubt() => println!("ask the server whether the order came: {e:#}"),
         Err(e) => return Err(e.into()),

@@ -17,7 +17,8 @@ use std::time::Duration;
 /// Each attempt on the upstream asks the breaker first and reports its outcome. If the breaker
 /// refuses an attempt, the call ends at once with [`StopReason::Open`](crate::StopReason::Open),
 /// and the error has the time until the breaker lets calls through. If the breaker would also
-/// refuse the next retry, the call ends without waiting for the delay.
+/// refuse the next retry, the call ends without waiting for the delay. A call that already waits for its delay
+/// or in the hold of a [`Cooldown`](crate::Cooldown) when the breaker opens asks again at the end of that wait.
 ///
 /// After its open time the breaker is half-open: it admits some calls as probes and refuses the others
 /// until the probes decide. Such a refusal has no time, because a probe may end at any moment.

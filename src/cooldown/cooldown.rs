@@ -31,6 +31,9 @@ use std::time::Duration;
 /// [`Throttling`](crate::Health::Throttling), or with [`Upstream::hold`](crate::Upstream::hold).
 /// Other errors do not hold other calls, even with a hint.
 ///
+/// A call that begins to wait ends at once if the [`Breaker`](crate::Breaker) of the upstream is open for longer
+/// than the hold. A call that already waits when the breaker opens learns of it at the end of its hold.
+///
 /// # Defaults
 ///
 /// | setting | default | why |

@@ -74,7 +74,8 @@ impl Classifier {
     }
 
     /// Creates a classifier for requests that must not be executed twice. A request is only sent
-    /// again if it is known not to have been executed.
+    /// again if it is known not to have been executed. The client must follow no redirects, because the classifier
+    /// sees only the answer of their target: see [Redirects](super#redirects).
     pub const fn non_idempotent() -> Self {
         Self { idempotent: false, keyed: false, conflict: true, place: None }
     }

@@ -33,7 +33,7 @@
 //! | 2xx that the program does not understand | no | no | healthy | the whole answer arrived, and the next one has the same form, see [`Failure::not_understood`]. The server has executed the request, most likely, so the call is in doubt if the request is not idempotent |
 //! | 301 Moved Permanently, 302 Found that the client does not follow | no | no | healthy | the same redirect comes again. Many services send it after the execution, as a 303, so the call is in doubt if the request is not idempotent |
 //! | 307 Temporary Redirect, 308 Permanent Redirect that the client does not follow | no | no | healthy | the same redirect comes again. The request is to be sent elsewhere (RFC 9110 §15.4.8), so it was not executed |
-//! | 303 See Other that the client does not follow | no | no | healthy | not a failure: `http::error_for_status` and [`Failure::check`] return the answer. The request was executed, and the result is elsewhere (§15.4.4) |
+//! | 303 See Other that the client does not follow | no | no | healthy | not a failure: `http::error_for_status` and [`Failure::check`] return the answer. A request with an effect was executed, and the result is elsewhere (§15.4.4). For a read it is an `Ok` whose body is usually empty, so let the client of the reads [follow redirects](#redirects) |
 //! | a redirect that the client follows | as the answer of its target | **as the answer of its target** | as the target | the crate sees only the last answer. A `POST` that was executed before a 303 is sent again if the target answers 429, so such a client must [follow none](#redirects) |
 //! | redirects that the client does not follow to their end | no | no | healthy | the same redirects come again. The first one may come after the execution (303), so the call is in doubt if the request is not idempotent |
 //! | none: never connected | yes | yes | failing | no server saw the request, see [`Classifier::not_sent`] |
@@ -63,8 +63,10 @@
 //! # }
 //! ```
 //!
-//! Its 303 is then an `Ok` with this status, and the `Location` names the result. A 301, 302, 307 or 308 is a
-//! [`Failure`] whose [`headers`](Failure::headers) have the `Location`. Clients of `hyper` follow no redirects. A request
+//! Its 303 is then an `Ok` with this status, and the `Location` names the result. The body is usually empty, so read
+//! the status before the body. A 301, 302, 307 or 308 is a
+//! [`Failure`] whose [`headers`](Failure::headers) have the `Location`. Reads have a client of their own that follows
+//! redirects, because a read has nothing of a 303 that nobody follows. Clients of `hyper` follow no redirects. A request
 //! with an `Idempotency-Key` is not executed twice, but without this setting the words on its end may be wrong too.
 //!
 //! # When not

@@ -11,7 +11,7 @@ use crate::verdict::{Cut, Verdict};
 
 /// Turns an answer of 4xx or 5xx into a [`Failure`], and a redirect of 301, 302, 307 or 308 that the client did
 /// not follow. Returns the others unchanged. A 303 is one of them, because the server has executed the
-/// request and names the place of its result.
+/// request and names the place of its result. Its body is usually empty, so read the status before the body.
 ///
 /// A client follows redirects by default, and the function then sees only the last answer. A client with
 /// a `POST` must follow none, because a failure of the target counts as one of the `POST`: see [the table](super).

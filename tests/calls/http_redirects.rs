@@ -94,6 +94,28 @@ async fn a_redirect_that_is_not_followed_is_no_success() {
     }
 }
 
+/// A 303 that nobody follows has no content: a read succeeds with nothing, and an order whose answer is
+/// read as JSON is in doubt although the server has taken it.
+#[tokio::test]
+async fn a_303_that_is_not_followed_has_no_content() {
+    let shop = Shop::start(303, 303).await;
+    let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
+    let client = client.redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let policy = RetryPolicy::new().with_backoff(Backoff::none());
+    let read = async |_| {
+        let answer = error_for_status(client.get(&shop.url).send().await?).await?;
+        Ok::<_, Failure>(answer.text().await?)
+    };
+    let get = policy.with_classifier(Classifier::idempotent());
+    assert_eq!(retry(read, get, Never).await.unwrap(), "");
+    let order = async |_| {
+        let answer = error_for_status(client.post(&shop.url).send().await?).await?;
+        Ok::<String, Failure>(answer.json().await?)
+    };
+    let gave_up = retry(order, policy.with_classifier(POST), Never).await.unwrap_err();
+    assert_eq!((shop.orders(), gave_up.is_in_doubt()), (1, true), "{gave_up}");
+}
+
 /// [`Failure::check`] agrees with `error_for_status`.
 #[test]
 fn check_takes_the_same_redirects_for_failures() {

@@ -7,7 +7,7 @@ use resile::observe::{Event, EventKind, HeldBy, TooLong};
 use resile::quota::Rate;
 use resile::time::{ManualTimer, Timer};
 use resile::{
-    Attempt, Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Run,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Run,
     StopReason, Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
@@ -232,6 +232,28 @@ async fn an_extended_hold_extends_the_wait() {
     let ((), called, ran) = tokio::join!(extend, call, run.attempt(async { Ok(()) }));
     assert!(called.is_ok() && matches!(ran, Ok(Some(()))));
     assert!(began.elapsed() >= 14 * SECOND);
+}
+
+/// A call asks the breaker when it begins to wait and at the end of its hold. An opening in between does not
+/// wake it.
+#[tokio::test(start_paused = true)]
+async fn a_breaker_that_opens_in_a_hold_ends_only_the_calls_that_begin_to_wait() {
+    let (upstream, policy) = (exact().with_breaker(Breaker::new()), policy());
+    upstream.hold(20 * SECOND);
+    let began = Instant::now();
+    let end_of_call = async || {
+        let never = |_| async { unreachable!("the call is held") as Result<(), HintSeconds> };
+        let error = retry(never, &policy, Never).on(&upstream).await.unwrap_err();
+        (error.reason(), error.attempts(), began.elapsed().as_secs())
+    };
+    let later = async {
+        tokio::time::sleep(5 * SECOND).await;
+        let isolation = upstream.isolate();
+        (end_of_call().await, isolation)
+    };
+    let (waited, (new, _isolation)) = tokio::join!(end_of_call(), later);
+    assert_eq!(new, (StopReason::Open, 0, 5));
+    assert_eq!(waited, (StopReason::Open, 0, 20));
 }
 
 #[tokio::test(start_paused = true)]
