@@ -65,6 +65,8 @@ async fn calls() {
     let token = tokio_util::sync::CancellationToken::new();
     token.cancel();
     retry(hang, POLICY, token).on(&upstream).await.unwrap_err();
+    let dropped = retry(hang, POLICY, Never).on(&upstream);
+    tokio::time::timeout(SECOND, dropped).await.unwrap_err();
     let fatal = POLICY.with_classifier(|_: &&str| Verdict::fatal());
     retry(|_| ready(Err::<(), _>("404")), fatal, Never).on(&upstream).await.unwrap_err();
     collisions(&upstream).await;
