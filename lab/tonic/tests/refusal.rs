@@ -53,3 +53,21 @@ async fn the_caller_of_a_refused_order_knows_that_nothing_was_done() {
     ));
     assert!(!words.contains("must not be sent again"), "{words}");
 }
+
+/// Nobody knows a wait, so the function states one.
+#[tokio::test]
+async fn the_caller_of_an_order_without_a_connection_knows_that_nothing_was_done() {
+    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let unmade = Status::from_error(tonic::ConnectError(refused.into()).into());
+    let end = order("/store.Store/Buy", &Upstream::new("store"), &unmade).await;
+    assert!(end.is_without_effect() && end.retry_after().is_none());
+    let status = sent(end_of_only_call(end));
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let end = order("/front.Front/Buy", &Upstream::new("front"), &status).await;
+    assert!(end.is_without_effect() && !end.is_in_doubt());
+    // The word of a server stays.
+    let invalid = Status::invalid_argument("no such city");
+    let end = order("/store.Store/Buy", &Upstream::new("store"), &invalid).await;
+    assert!(end.is_without_effect());
+    assert_eq!(sent(end_of_only_call(end)).code(), Code::InvalidArgument);
+}
