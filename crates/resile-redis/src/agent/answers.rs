@@ -141,6 +141,7 @@ impl<M: Timer> Agent<'_, M> {
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
                 self.notice_step(reply.stepped, now);
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
+                    let was_spent = lease.is_spent();
                     let change = lease.answered(ask, &reply, now);
                     if change > 0 {
                         self.alarms[*index].granted(now);
@@ -149,6 +150,11 @@ impl<M: Timer> Agent<'_, M> {
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     self.shared.set_ceiling(lease.resource, lease.most());
                     self.shared.set_usable(lease.resource, lease.usable());
+                    let has_token = || self.shared.balance(lease.resource) >= Some(lease.floor);
+                    if was_spent && !lease.is_spent() && change == 0 && has_token() {
+                        // The process has earned its token by itself. The store has tokens again.
+                        self.shared.adjust(lease.resource, 0);
+                    }
                 }
             }
             (_, Answer::Limits(limits)) => self.limit(limits),
