@@ -79,7 +79,8 @@ impl<M: Timer> Agent<'_, M> {
     /// Applies the answers of a round.
     pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
         let mut presence = None;
-        let is_answered = |(_, answer, _): &Outcome| answer.is_ok();
+        let is_answered =
+            |(_, answer, _): &Outcome| answer.as_ref().map_or_else(Failure::is_answer, |_| true);
         if outcomes.iter().any(is_answered) {
             self.silences.answered(now);
         } else if !outcomes.is_empty() {
@@ -211,6 +212,7 @@ impl<M: Timer> Agent<'_, M> {
     fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
         self.failed_at = Some(now);
+        self.fails_since.get_or_insert(now);
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();
