@@ -282,6 +282,7 @@ fn outage(failure: fn(&Job, Duration) -> Option<Failure>) -> (String, String) {
     (with("safe mode: "), with("shared by 3 processes after "))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a scene")]
 fn error_of(code: &str) -> Option<Failure> {
     let error = make_extension_error(code.to_owned(), Some("refused".to_owned()));
     Some(Failure::Script(ScriptError::Server(error)))

@@ -107,81 +107,10 @@ impl<M: Timer> Agent<'_, M> {
             return; // the line of its start says so
         }
         let upstream = self.shared.upstream().name();
-        let error = self.last_error.as_deref().unwrap_or_default();
-        let (divisor, members) = (self.divisor(), self.census.known());
         match (told, self.is_outage_told) {
             (State::Safe, false) => {
                 self.is_outage_told = true;
-                // A shorter silence is not the reason.
-                let silence = self.silences.lasts(now).filter(|silence| *silence >= GRACE);
-                match (self.answered_at, silence) {
-                    (None, _) if self.leases.is_empty() => tracing::warn!(
-                        target: "resile",
-                        upstream,
-                        members = divisor,
-                        "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
-                         shared: {error}"
-                    ),
-                    (None, _) => {
-                        let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members = divisor,
-                            "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                             process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
-                        );
-                    }
-                    (_, Some(silence)) if self.leases.is_empty() => {
-                        let known = processes(members);
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            elapsed_ms = millis(silence),
-                            "{upstream}: fleet: safe mode: no answer of the store for \
-                             {silence:.1?}, {known} known last, so nothing is shared: {error}"
-                        );
-                    }
-                    (_, Some(silence)) => {
-                        let known = processes(members);
-                        let mode = self.plan.fail_mode;
-                        let assumed = assumed(mode, members, divisor);
-                        let part = part(mode, divisor, &self.owns, self.alone());
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            elapsed_ms = millis(silence),
-                            "{upstream}: fleet: safe mode: no answer of the store for \
-                             {silence:.1?}, {known} known last{assumed}, so this process uses \
-                             {part}: {error}"
-                        );
-                    }
-                    (_, None) if self.leases.is_empty() => {
-                        let known = processes(members);
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
-                             known last, so nothing is shared: {error}"
-                        );
-                    }
-                    (_, None) => {
-                        let known = processes(members);
-                        let mode = self.plan.fail_mode;
-                        let assumed = assumed(mode, members, divisor);
-                        let part = part(mode, divisor, &self.owns, self.alone());
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
-                             known last{assumed}, so this process uses {part}: {error}"
-                        );
-                    }
-                }
+                self.tell_safe_mode(now);
             }
             (State::Shared, true) => {
                 self.is_outage_told = false;
@@ -212,6 +141,83 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// Warns that the process uses its part alone, with the reason.
+    fn tell_safe_mode(&self, now: Duration) {
+        let upstream = self.shared.upstream().name();
+        let error = self.last_error.as_deref().unwrap_or_default();
+        let (divisor, members) = (self.divisor(), self.census.known());
+        // A shorter silence is not the reason.
+        let silence = self.silences.lasts(now).filter(|silence| *silence >= GRACE);
+        match (self.answered_at, silence) {
+            (None, _) if self.leases.is_empty() => tracing::warn!(
+                target: "resile",
+                upstream,
+                members = divisor,
+                "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
+                 shared: {error}"
+            ),
+            (None, _) => {
+                let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members = divisor,
+                    "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
+                     process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                );
+            }
+            (_, Some(silence)) if self.leases.is_empty() => {
+                let known = processes(members);
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    elapsed_ms = millis(silence),
+                    "{upstream}: fleet: safe mode: no answer of the store for \
+                     {silence:.1?}, {known} known last, so nothing is shared: {error}"
+                );
+            }
+            (_, Some(silence)) => {
+                let known = processes(members);
+                let mode = self.plan.fail_mode;
+                let assumed = assumed(mode, members, divisor);
+                let part = part(mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    elapsed_ms = millis(silence),
+                    "{upstream}: fleet: safe mode: no answer of the store for \
+                     {silence:.1?}, {known} known last{assumed}, so this process uses \
+                     {part}: {error}"
+                );
+            }
+            (_, None) if self.leases.is_empty() => {
+                let known = processes(members);
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                     known last, so nothing is shared: {error}"
+                );
+            }
+            (_, None) => {
+                let known = processes(members);
+                let mode = self.plan.fail_mode;
+                let assumed = assumed(mode, members, divisor);
+                let part = part(mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                     known last{assumed}, so this process uses {part}: {error}"
+                );
+            }
         }
     }
 
