@@ -79,7 +79,8 @@ impl<M: Timer> Agent<'_, M> {
     /// Applies the answers of a round.
     pub(super) fn apply(&mut self, outcomes: Vec<Outcome>, now: Duration) {
         let mut presence = None;
-        let is_answered = |(_, answer, _): &Outcome| answer.is_ok();
+        let is_answered =
+            |(_, answer, _): &Outcome| answer.as_ref().map_or_else(Failure::is_answer, |_| true);
         if outcomes.iter().any(is_answered) {
             self.silences.answered(now);
         } else if !outcomes.is_empty() {
@@ -141,6 +142,7 @@ impl<M: Timer> Agent<'_, M> {
             (Job::Lease { index, ask, .. }, Answer::Lease(reply)) => {
                 self.notice_step(reply.stepped, now);
                 if let Some((lease, _)) = self.leases.get_mut(*index) {
+                    let was_spent = lease.is_spent();
                     let change = lease.answered(ask, &reply, now);
                     if change > 0 {
                         self.alarms[*index].granted(now);
@@ -149,6 +151,11 @@ impl<M: Timer> Agent<'_, M> {
                     self.shared.extend(lease.resource, lease.ends_at().saturating_sub(now));
                     self.shared.set_ceiling(lease.resource, lease.most());
                     self.shared.set_usable(lease.resource, lease.usable());
+                    let has_token = || self.shared.balance(lease.resource) >= Some(lease.floor);
+                    if was_spent && !lease.is_spent() && change == 0 && has_token() {
+                        // The process has earned its token by itself. The store has tokens again.
+                        self.shared.adjust(lease.resource, 0);
+                    }
                 }
             }
             (_, Answer::Limits(limits)) => self.limit(limits),
@@ -205,6 +212,7 @@ impl<M: Timer> Agent<'_, M> {
     fn fail(&mut self, job: &Job, failure: &Failure, waited: Duration, now: Duration) {
         self.failures += 1;
         self.failed_at = Some(now);
+        self.fails_since.get_or_insert(now);
         let is_late = matches!(failure, Failure::Timeout(_));
         let waited = if is_late { waited } else { Duration::ZERO };
         let words = failure.to_string();

@@ -22,6 +22,13 @@ pub(super) enum Failure {
     Script(ScriptError),
 }
 
+impl Failure {
+    /// Returns whether the server has answered, with an error or in another form than expected.
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Self::Script(error) if error.is_answer())
+    }
+}
+
 impl Round {
     pub(super) const fn none() -> Self {
         Self(None)

@@ -5,10 +5,14 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use redis::{ErrorKind, ServerErrorKind, make_extension_error};
 use tracing::Dispatch;
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::job::Job;
+use super::round::Failure;
 use super::world::{Scene, Second};
+use crate::scripts::ScriptError;
 
 /// The text of a log.
 #[derive(Clone, Default)]
@@ -47,6 +51,7 @@ fn late(least_members: u32) -> Scene {
         provider: vec![(at(0), 100.0)],
         burst: 25.0,
         windows: None,
+        failure: |_, _| None,
     }
 }
 
@@ -111,6 +116,7 @@ fn what_members_learn_in_an_outage_counts_once() {
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
         burst: 25.0,
         windows: None,
+        failure: |_, _| None,
     };
     let played = scene.play(80);
     assert!(played[..9].iter().all(|second| second.used == 100), "{played:?}");
@@ -260,4 +266,98 @@ fn an_outage_with_one_silence_tells_its_length_only() {
     assert!((3.0..5.1).contains(&seconds_after(end, " after ")), "{end}");
     assert!(end.contains("s without an answer of the store upstream="), "{end}");
     assert!(end.contains("silences=1"), "{end}");
+}
+
+/// Plays three processes with a server that fails from 10 s on. Returns the begin and the end of the outage of one.
+fn outage(failure: fn(&Job, Duration) -> Option<Failure>) -> (String, String) {
+    let mut scene = late(3);
+    (scene.calls, scene.server, scene.failure) = (vec![20.0; 3], vec![at(0)], failure);
+    let lines = lines(&scene, 26);
+    let with = |text: &str| {
+        let text = format!(" one: fleet: {text}");
+        let told: Vec<_> = lines.iter().filter(|line| line.contains(&text)).collect();
+        assert_eq!(told.len(), 1, "{text}: {lines:#?}");
+        told[0].clone()
+    };
+    (with("safe mode: "), with("shared by 3 processes after "))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a scene")]
+fn error_of(code: &str) -> Option<Failure> {
+    let error = make_extension_error(code.to_owned(), Some("refused".to_owned()));
+    Some(Failure::Script(ScriptError::Server(error)))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a scene")]
+fn lost() -> Option<Failure> {
+    let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    Some(Failure::Script(ScriptError::Server(error.into())))
+}
+
+fn lasts(now: Duration, from: u64, to: u64) -> bool {
+    at(from) <= now && now < at(to)
+}
+
+/// Asserts that the lines tell of exchanges that failed for eight seconds, and of no silence.
+fn is_refusal((begin, end): &(String, String), code: &str) {
+    let words = "safe mode: exchanges with the store fail, 3 processes known last, so this process uses 1/3 of the \
+                 limit, which is 33.3 of 100 requests per 1s; holds stay in this process: ";
+    assert!(begin.contains(words) && begin.contains(code), "{begin}");
+    assert!(!begin.contains("elapsed_ms"), "{begin}");
+    assert!(end.contains("s in which exchanges with the store failed upstream="), "{end}");
+    assert!((7.8..9.1).contains(&seconds_after(end, " after ")), "{end}");
+    assert!(end.contains("silences=0 silent_ms=0 elapsed_ms="), "{end}");
+}
+
+#[test]
+fn a_store_that_answers_with_errors_is_not_silent() {
+    let with = outage;
+    let wrong = with(|_, now| error_of("WRONGTYPE").filter(|_| lasts(now, 10, 18)));
+    is_refusal(&wrong, "WRONGTYPE");
+    let full = with(|_, now| error_of("OOM").filter(|_| lasts(now, 10, 18)));
+    is_refusal(&full, "OOM");
+    let forbidden = with(|_, now| error_of("NOPERM").filter(|_| lasts(now, 10, 18)));
+    is_refusal(&forbidden, "NOPERM");
+    let replica = with(|_, now| {
+        let error = (ErrorKind::Server(ServerErrorKind::ReadOnly), "a replica").into();
+        Some(Failure::Script(ScriptError::Server(error))).filter(|_| lasts(now, 10, 18))
+    });
+    is_refusal(&replica, "ReadOnly");
+    let odd = with(|_, now| {
+        let error = ScriptError::Reply { script: "lease", reply: "nil".to_owned() };
+        Some(Failure::Script(error)).filter(|_| lasts(now, 10, 18))
+    });
+    is_refusal(&odd, "unexpected reply");
+}
+
+/// Only the key of the limit has the wrong type.
+#[test]
+fn a_store_that_refuses_one_exchange_is_not_silent() {
+    let wrong = outage(|job, now| {
+        let is_failing = matches!(job, Job::Lease { .. }) && lasts(now, 10, 18);
+        error_of("WRONGTYPE").filter(|_| is_failing)
+    });
+    is_refusal(&wrong, "WRONGTYPE");
+}
+
+#[test]
+fn errors_before_or_after_a_silence_are_no_part_of_it() {
+    let (begin, end) = outage(|_, now| match now.as_secs() {
+        10..14 => error_of("READONLY"),
+        14..18 => lost(),
+        _ => None,
+    });
+    assert!(begin.contains("safe mode: exchanges with the store fail, "), "{begin}");
+    assert!(begin.contains("READONLY"), "{begin}");
+    assert!(end.contains("s without an answer of the store upstream="), "{end}");
+    assert!((3.9..6.1).contains(&seconds_after(&end, " after ")), "{end}");
+    let (begin, end) = outage(|_, now| match now.as_secs() {
+        10..14 => lost(),
+        14..18 => error_of("LOADING"),
+        _ => None,
+    });
+    assert!(begin.contains("safe mode: no answer of the store for "), "{begin}");
+    assert!(begin.contains("elapsed_ms="), "{begin}");
+    assert!(end.contains("s without an answer of the store upstream="), "{end}");
+    assert!((3.9..6.1).contains(&seconds_after(&end, " after ")), "{end}");
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// The times in which the store gave no answer. Pure: times are arguments.
+/// The times in which the store gave no answer, not even an error. Pure: times are arguments.
 ///
 /// A silence lasts from the last answer before exchanges failed to the next answer. A store that comes and goes has
 /// several of them before the process shares again.
@@ -66,6 +66,11 @@ impl Silences {
         self.is_silent = true;
     }
 
+    /// Returns the length of the silence that goes on at `now`.
+    pub(super) fn lasts(&self, now: Duration) -> Option<Duration> {
+        self.is_silent.then(|| now.saturating_sub(self.answered_at))
+    }
+
     /// Returns the silences that have ended since the last call.
     pub(super) fn take(&mut self) -> Past {
         std::mem::take(&mut self.past)
@@ -89,8 +94,10 @@ mod tests {
         for (failed, answered) in [(1_100, 4_000), (4_500, 4_600), (9_000, 12_000)] {
             assert!(failed < answered);
             silences.answered(at(failed - 100));
+            assert_eq!(silences.lasts(at(failed)), None);
             silences.failed();
             silences.failed();
+            assert_eq!(silences.lasts(at(failed)), Some(at(100)));
             silences.answered(at(answered));
         }
         let past = silences.take();

@@ -63,8 +63,10 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) members: u32,
     /// The time of the last answer.
     pub(super) answered_at: Option<Duration>,
-    /// The time of the last answer before an outage that operators were told, until they are told its end.
-    pub(super) silent_since: Option<Duration>,
+    /// The time of the first failed exchange since the process shared last.
+    pub(super) fails_since: Option<Duration>,
+    /// True from the time at which operators were told of an outage until they are told its end.
+    pub(super) is_outage_told: bool,
     /// The silences of the store since the process shared last.
     pub(super) silences: Silences,
     /// The time since which the limits work.
@@ -146,7 +148,8 @@ impl<'a, M: Timer> Agent<'a, M> {
             notices: Notices::new(),
             members: 1,
             answered_at: None,
-            silent_since: None,
+            fails_since: None,
+            is_outage_told: false,
             silences: Silences::default(),
             works_since: None,
             owns,

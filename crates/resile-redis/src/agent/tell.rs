@@ -13,6 +13,7 @@ use super::round::Outcome;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
+use crate::mode::GRACE;
 use crate::name;
 use crate::scale::TOKEN;
 use crate::scripts::ProbeStep;
@@ -64,8 +65,9 @@ impl<M: Timer> Agent<'_, M> {
         }
         self.observed(|| self.shared.report(told, self.members));
         self.tell_outage(told, now);
-        if self.silent_since.is_none() && state == State::Shared {
+        if !self.is_outage_told && state == State::Shared {
             let _ = self.silences.take(); // too short for a line
+            self.fails_since = None;
         }
         let members = self.members;
         if let Some(before) = self.notices.count(members, now) {
@@ -105,61 +107,17 @@ impl<M: Timer> Agent<'_, M> {
             return; // the line of its start says so
         }
         let upstream = self.shared.upstream().name();
-        let error = self.last_error.as_deref().unwrap_or_default();
-        let (divisor, members) = (self.divisor(), self.census.known());
-        match (told, self.silent_since) {
-            (State::Safe, None) => {
-                self.silent_since = Some(self.answered_at.unwrap_or_default());
-                match self.answered_at.map(|at| now.saturating_sub(at)) {
-                    None if self.leases.is_empty() => tracing::warn!(
-                        target: "resile",
-                        upstream,
-                        members = divisor,
-                        "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
-                         shared: {error}"
-                    ),
-                    None => {
-                        let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members = divisor,
-                            "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                             process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
-                        );
-                    }
-                    Some(silence) if self.leases.is_empty() => {
-                        let known = processes(members);
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            elapsed_ms = millis(silence),
-                            "{upstream}: fleet: safe mode: no answer of the store for \
-                             {silence:.1?}, {known} known last, so nothing is shared: {error}"
-                        );
-                    }
-                    Some(silence) => {
-                        let known = processes(members);
-                        let mode = self.plan.fail_mode;
-                        let assumed = assumed(mode, members, divisor);
-                        let part = part(mode, divisor, &self.owns, self.alone());
-                        tracing::warn!(
-                            target: "resile",
-                            upstream,
-                            members,
-                            elapsed_ms = millis(silence),
-                            "{upstream}: fleet: safe mode: no answer of the store for \
-                             {silence:.1?}, {known} known last{assumed}, so this process uses \
-                             {part}: {error}"
-                        );
-                    }
-                }
+        match (told, self.is_outage_told) {
+            (State::Safe, false) => {
+                self.is_outage_told = true;
+                self.tell_safe_mode(now);
             }
-            (State::Shared, Some(since)) => {
-                self.silent_since = None;
+            (State::Shared, true) => {
+                self.is_outage_told = false;
                 let past = self.silences.take();
-                let failed = self.works_since.unwrap_or(now).saturating_sub(since);
+                let works_since = self.works_since.unwrap_or(now);
+                let since = self.fails_since.take().unwrap_or(works_since);
+                let failed = works_since.saturating_sub(since);
                 let elapsed = if past.count == 0 { failed } else { past.span() };
                 let silences = past.in_words(failed);
                 let members = self.members;
@@ -183,6 +141,83 @@ impl<M: Timer> Agent<'_, M> {
                 );
             }
             _ => {}
+        }
+    }
+
+    /// Warns that the process uses its part alone, with the reason.
+    fn tell_safe_mode(&self, now: Duration) {
+        let upstream = self.shared.upstream().name();
+        let error = self.last_error.as_deref().unwrap_or_default();
+        let (divisor, members) = (self.divisor(), self.census.known());
+        // A shorter silence is not the reason.
+        let silence = self.silences.lasts(now).filter(|silence| *silence >= GRACE);
+        match (self.answered_at, silence) {
+            (None, _) if self.leases.is_empty() => tracing::warn!(
+                target: "resile",
+                upstream,
+                members = divisor,
+                "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
+                 shared: {error}"
+            ),
+            (None, _) => {
+                let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members = divisor,
+                    "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
+                     process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                );
+            }
+            (_, Some(silence)) if self.leases.is_empty() => {
+                let known = processes(members);
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    elapsed_ms = millis(silence),
+                    "{upstream}: fleet: safe mode: no answer of the store for \
+                     {silence:.1?}, {known} known last, so nothing is shared: {error}"
+                );
+            }
+            (_, Some(silence)) => {
+                let known = processes(members);
+                let mode = self.plan.fail_mode;
+                let assumed = assumed(mode, members, divisor);
+                let part = part(mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    elapsed_ms = millis(silence),
+                    "{upstream}: fleet: safe mode: no answer of the store for \
+                     {silence:.1?}, {known} known last{assumed}, so this process uses \
+                     {part}: {error}"
+                );
+            }
+            (_, None) if self.leases.is_empty() => {
+                let known = processes(members);
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                     known last, so nothing is shared: {error}"
+                );
+            }
+            (_, None) => {
+                let known = processes(members);
+                let mode = self.plan.fail_mode;
+                let assumed = assumed(mode, members, divisor);
+                let part = part(mode, divisor, &self.owns, self.alone());
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members,
+                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                     known last{assumed}, so this process uses {part}: {error}"
+                );
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use resile::upstream::Shared;
 use resile::{Budget, Never, RetryPolicy, Upstream, retry};
 
 use super::Plan;
-use super::job::Job;
+use super::job::{Answer, Job};
 use super::round::{Failure, Outcome};
 use super::step::Agent;
 use super::world::{Server, context};
@@ -29,6 +29,8 @@ struct World<'a> {
     server: Server,
     jobs: Vec<Job>,
     now: Duration,
+    /// The tokens that other processes have given back to the store.
+    of_others: i64,
 }
 
 impl World<'_> {
@@ -36,9 +38,14 @@ impl World<'_> {
     fn end(&mut self, is_there: bool) {
         let server = &mut self.server;
         let (jobs, now) = (std::mem::take(&mut self.jobs), self.now);
+        let of_others = self.of_others * crate::scale::TOKEN;
         let answer = |job: Job| {
             let answer = if is_there {
-                Ok(server.answer(0, &job, now))
+                let mut answer = server.answer(0, &job, now);
+                if let Answer::Lease(reply) = &mut answer {
+                    reply.level += of_others;
+                }
+                Ok(answer)
             } else {
                 Err(Failure::Script(ScriptError::Lost("no server".to_owned())))
             };
@@ -94,7 +101,8 @@ fn play(then: impl FnOnce(&mut World<'_>)) {
     let shared = upstream.share().unwrap();
     let agent = Agent::new(&shared, &context);
     let (server, jobs, now) = (Server::default(), Vec::new(), Duration::ZERO);
-    let mut world = World { agent, shared: &shared, timer: &timer, server, jobs, now };
+    let mut world =
+        World { agent, shared: &shared, timer: &timer, server, jobs, now, of_others: 0 };
     world.run(Duration::from_secs(3), true);
     then(&mut world);
 }
@@ -140,5 +148,32 @@ fn a_store_that_has_said_none_has_none() {
         world.run(Duration::from_millis(100), false);
         let words = world.refused();
         assert!(words.contains(NONE), "the last word of the store: {words}");
+    });
+}
+
+/// The process has earned a token by itself, so the answers that tell of more tokens bring none.
+#[test]
+fn a_store_that_has_tokens_again_has_not_said_that_it_has_none() {
+    play(|world| {
+        for _ in 0..50 {
+            world.spend();
+            world.run(Duration::from_millis(200), true);
+        }
+        let words = world.refused();
+        assert!(words.contains(NONE), "{words}");
+        let budget = world.shared.upstream().budget().unwrap();
+        while budget.available() == 0 {
+            budget.deposit();
+        }
+        world.of_others = 4;
+        world.run(Duration::from_secs(3), true);
+        assert_eq!((budget.available(), world.level()), (1, 4));
+        world.run(TICK, false);
+        assert_eq!(world.spend(), 1);
+        for _ in 0..100 {
+            let words = world.refused();
+            assert!(words.contains(HERE), "{:?}: {words}", world.now);
+            world.run(TICK, false);
+        }
     });
 }

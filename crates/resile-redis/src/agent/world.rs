@@ -38,6 +38,8 @@ pub(super) struct Scene {
     /// The longest time for which a request is on its way to a provider that counts those of each second of its clock.
     /// `None` is a token bucket that has each request at once.
     pub(super) windows: Option<Duration>,
+    /// The failures of a server that is there.
+    pub(super) failure: fn(&Job, Duration) -> Option<Failure>,
 }
 
 /// What has happened in one second.
@@ -185,7 +187,8 @@ impl Scene {
                 let begun = usize::try_from(begun).unwrap();
                 for (id, process) in processes.iter_mut().enumerate().take(begun) {
                     let renews = self.server.iter().all(|at| now < *at || now >= *at + self.lag);
-                    process.exchange(id, (!is_away).then_some(&mut server), renews, now);
+                    let server = (!is_away).then_some(&mut server);
+                    process.exchange(id, server, renews, self.failure, now);
                     process.call(&mut provider, &mut counts, now);
                 }
                 timer.advance(TICK);
@@ -213,13 +216,21 @@ struct Process<'a> {
 
 impl Process<'_> {
     /// Takes the answers to the exchanges of the last tick, and begins the next ones.
-    fn exchange(&mut self, id: usize, server: Option<&mut Server>, renews: bool, now: Duration) {
+    fn exchange(
+        &mut self,
+        id: usize,
+        server: Option<&mut Server>,
+        renews: bool,
+        failure: fn(&Job, Duration) -> Option<Failure>,
+        now: Duration,
+    ) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut server = server;
         let answer = |job: Job| {
             let is_answered = renews || matches!(job, Job::Lease { .. });
-            let answer = match &mut server {
-                Some(server) if is_answered => Ok(server.answer(id, &job, now)),
+            let answer = match (&mut server, failure(&job, now)) {
+                (Some(_), Some(failure)) => Err(failure),
+                (Some(server), None) if is_answered => Ok(server.answer(id, &job, now)),
                 _ => Err(Failure::Script(ScriptError::Lost("no server".to_owned()))),
             };
             (job, answer, TICK)

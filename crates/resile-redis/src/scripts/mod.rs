@@ -106,6 +106,18 @@ pub(crate) enum ScriptError {
     Reply { script: &'static str, reply: String },
 }
 
+impl ScriptError {
+    /// Returns whether the server has answered.
+    pub(crate) fn is_answer(&self) -> bool {
+        let is_reply = |kind| matches!(kind, ErrorKind::AuthenticationFailed | ErrorKind::Parse);
+        match self {
+            Self::Server(error) => error.code().is_some() || is_reply(error.kind()),
+            Self::Lost(_) => false,
+            Self::Reply { .. } => true,
+        }
+    }
+}
+
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
