@@ -7,7 +7,7 @@ use super::TransactionError;
 /// The error of the part of a transaction before its `COMMIT`.
 ///
 /// The part returns it to [`commit`](super::commit()), which makes a [`TransactionError`] of it. `?` turns an
-/// error of `sqlx` into it, so the statements of the part need no `map_err`. Give an error of your own to
+/// error of `sqlx` into it, so the statements of the part need no `map_err`. Give a refusal of your own to
 /// `Own`.
 ///
 /// It has the words and the sources of the error in it.
