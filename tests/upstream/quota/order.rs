@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures_util::future::{join, join_all};
 use resile::classify::Always;
 use resile::observe::{Event, EventKind};
-use resile::quota::{Cost, Rate};
+use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate, learn};
 use resile::time::ManualTimer;
-use resile::{Backoff, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, retry};
+use resile::{Backoff, Cooldown, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, retry};
 use tokio::time::Instant;
 use tokio_test::task::{Spawn, spawn};
 
@@ -330,4 +330,71 @@ async fn waiters_that_reach_their_deadline_count_as_refused_too() {
     // The third begins at 5 s and is cut.
     assert_eq!([first.is_ok(), second.is_ok(), third.is_ok()], [true, false, false]);
     assert_eq!(strains.after_a_rest(&upstream).await, [[2, 1]]);
+}
+
+/// Returns the seconds of the ends and their successes of thirty calls at once, at ten a minute and with 160 s
+/// each. The eleventh is refused at 6 s with a hold of 54 s, and its answer says that nothing is left.
+async fn ends_around_a_report(learning: Learning) -> Vec<(u64, bool)> {
+    let quota = Quota::new().with_requests(Rate::per_minute(10)).with_learning(learning);
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let upstream = Upstream::new("model").with_quota(quota).with_cooldown(cooldown);
+    let (began, sent) = (Instant::now(), Cell::new(0));
+    let hold = Duration::from_secs(54);
+    let policy = RetryPolicy::none()
+        .with_total_timeout(Duration::from_secs(160))
+        .with_classifier(move |_: &&str| Verdict::throttled().after(hold));
+    let calls = (0..30).map(|_| {
+        let ask = async |_| {
+            sent.set(sent.get() + 1);
+            if sent.get() != 11 {
+                return Ok(());
+            }
+            learn(Limits::new().with(Dimension::Requests, Limit::of_remaining(0)));
+            Err("throttled")
+        };
+        let call = retry(ask, policy, Never).on(&upstream);
+        async move {
+            let is_answered = call.await.is_ok();
+            (began.elapsed().as_secs(), is_answered)
+        }
+    });
+    join_all(calls).await
+}
+
+/// Nothing refills beyond the small burst of then while the cooldown holds all calls.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_a_reported_level_and_a_hold_make_late_end_at_once() {
+    let ends = ends_around_a_report(Learning::Lower).await;
+    let late = ends.iter().filter(|end| **end == (6, false)).count();
+    // The first of them is the refused one.
+    assert_eq!(late, 1 + 2, "{ends:?}");
+    assert!(ends[11..28].iter().all(|end| end.1), "{ends:?}");
+}
+
+/// Without learning all of the burst refills during the hold, so each call has its turn in time.
+#[tokio::test(start_paused = true)]
+async fn a_burst_that_refills_during_a_hold_counts_for_the_waiters() {
+    let ends = ends_around_a_report(Learning::Off).await;
+    assert_eq!(ends.iter().filter(|end| !end.1).count(), 1, "{ends:?}");
+}
+
+/// Another program uses the same key: a good answer says that less is left than this one has counted.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_a_good_answer_makes_late_end_at_once() {
+    let upstream = Upstream::new("model")
+        .with_quota(Quota::new().with_tokens(Rate::per_second(1).with_burst(100)));
+    let began = Instant::now();
+    let call = |tokens, seconds, remaining| {
+        let policy = RetryPolicy::none().with_total_timeout(Duration::from_secs(seconds));
+        let ask = move |_| async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            learn(Limits::new().with(Dimension::Tokens, Limit::of_remaining(remaining)));
+            Ok::<_, &str>(())
+        };
+        let call = retry(ask, policy, Never).on(upstream.at_cost(Cost::input(tokens)));
+        async move { (call.await.is_ok(), began.elapsed().as_secs()) }
+    };
+    // The second one would fit at 10 s, and with the reported level at 95 s.
+    let ends = tokio::join!(call(20, 100, 0), call(90, 50, 0), call(10, 100, 90));
+    assert_eq!(ends, ((true, 5), (false, 5), (true, 20)));
 }
