@@ -321,7 +321,7 @@ async fn waiters_that_reach_their_deadline_count_as_refused_too() {
         let seconds = Duration::from_secs(seconds);
         let policy = RetryPolicy::none().with_total_timeout(seconds);
         let ask = move |_| async move {
-            tokio::time::sleep(seconds - Duration::from_millis(1)).await;
+            tokio::time::sleep(seconds.mul_f64(0.999)).await;
             Ok::<_, &str>(())
         };
         retry(ask, policy, Never).on(&upstream)
