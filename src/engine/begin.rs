@@ -184,14 +184,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
         // With a total timeout of zero, the first attempt still gets one poll.
         let is_one_poll = self.guard.progress.attempts == 0 && (starts || limits.total == 0);
-        if remaining(limits.total, elapsed) == 0 && !is_one_poll {
-            return Begin::End(StopReason::Deadline, None);
-        }
         // In a long overload each waiter would begin a moment before its deadline.
         if !X::ALONE && self.guard.progress.refuser() == Some(Refuser::Quota) {
             if let Some(end) = self.leaves_line(slot, elapsed, limits.total) {
                 return end;
             }
+        }
+        if remaining(limits.total, elapsed) == 0 && !is_one_poll {
+            return Begin::End(StopReason::Deadline, None);
         }
         // `finish_failed` paid for a retry before its delay. A retry after a dropped attempt or after a panic
         // pays here.
@@ -308,8 +308,15 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if total == NO_LIMIT || remaining(total, elapsed) > self.guard.margin(total) {
             return None;
         }
-        self.guard.leave_queue(slot);
+        self.end_in_line(slot);
         Some(Begin::End(StopReason::Deadline, None))
+    }
+
+    /// Leaves the quota's queue without an attempt. The wait of the call is a refusal too.
+    #[cold]
+    pub(super) fn end_in_line(&mut self, slot: usize) {
+        self.guard.leave_queue(slot);
+        self.limited(Refuser::Quota, Limited::Ends, None);
     }
 
     /// Waits in the quota's queue. A cost that cannot fit before the deadline ends the call.
@@ -342,6 +349,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             let hold = self.guard.hold_until(now, ends_at);
             if hold.is_some() {
                 self.limited(Refuser::Cooldown, Limited::Refused, hold);
+            } else if !is_new {
+                self.limited(Refuser::Quota, Limited::Ends, Some(wait));
             }
             return Begin::End(StopReason::Deadline, hold.or(Some(wait)));
         }

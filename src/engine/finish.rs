@@ -363,9 +363,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns the time for which the quota surely holds the next attempt, if that is longer than its delay.
     #[inline]
     fn held_by_quota(&self, elapsed: u64, delay: Duration) -> Option<Duration> {
-        let fits_at = self.guard.quota_forecast().filter(|at| *at > 0)?;
-        let now = self.started().map_or_else(|| self.now(), |it| it.saturating_add(elapsed));
-        let wait = Duration::from_nanos(fits_at.saturating_sub(now));
+        let now = || self.started().map_or_else(|| self.now(), |it| it.saturating_add(elapsed));
+        let fits_at = self.guard.quota_forecast(now).filter(|at| *at > 0)?;
+        let wait = Duration::from_nanos(fits_at.saturating_sub(now()));
         // An attempt does not wait for the quota only to be refused by the breaker.
         (wait > delay && self.guard.refusal_within(delay).is_none()).then_some(wait)
     }

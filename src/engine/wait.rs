@@ -88,7 +88,12 @@ where
                     let woken = ready!(self.poll_until(until, pending.as_mut(), cx));
                     let reason = match woken {
                         WokenBy::Token => StopReason::Cancelled,
-                        WokenBy::Time if until >= self.ends_at() => StopReason::Deadline,
+                        WokenBy::Time if until >= self.ends_at() => {
+                            if asks_again {
+                                self.engine.end_in_line(slot);
+                            }
+                            StopReason::Deadline
+                        }
                         WokenBy::Time if asks_again => {
                             // A timer's sleep may end too early. The call yields before it asks.
                             self.engine.guard.progress.set_must_yield(true);

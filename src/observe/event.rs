@@ -311,6 +311,7 @@ pub enum EventKind<'a> {
         /// The number of waits and refusals, at most 1,048,575.
         times: u64,
         /// The number of refusals among them. For a cooldown, those of the attempts whose call ended at once.
+        /// A call that waits for a quota and reaches its deadline there counts once as a wait and once as a refusal.
         refused: u64,
         /// The number of holds, each of which began after the end of the one before. 0 if it is not a cooldown.
         holds: u64,

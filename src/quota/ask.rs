@@ -106,7 +106,7 @@ impl Quota {
                 };
                 self.note_wait(self.line.len() > 1, now);
                 if demand.standing.is_retry {
-                    self.wake_late(); // the first attempts behind it wait for longer
+                    self.wake_late(now); // the first attempts behind it wait for longer
                 }
                 (place, turn, true)
             }
@@ -123,7 +123,7 @@ impl Quota {
         if is_new {
             self.note_need();
         }
-        let earliest = self.earliest(&amounts, ahead).max(not_before);
+        let earliest = self.earliest(&amounts, ahead, self.held_until(now)).max(not_before);
         Ask::Waiting { place, asks_at, earliest, is_new }
     }
 
@@ -164,18 +164,28 @@ impl Quota {
     /// be ahead. 0 if there is none: a lease can get any number of units at any time, and a quota that only
     /// watches holds nothing.
     #[cold]
-    pub(crate) fn forecast(&self, demand: &Demand<'_>) -> u64 {
+    pub(crate) fn forecast(&self, demand: &Demand<'_>, now: impl FnOnce() -> u64) -> u64 {
         if self.is_shadow {
             return 0;
         }
         let ahead = self.line.ahead(demand.standing);
-        self.earliest(&self.price(&demand.cost).amounts(&demand.cost), ahead)
+        let is_held = self.held_until.load(Ordering::Relaxed) > 0;
+        let held_until = if is_held { self.held_until(now()) } else { 0 };
+        self.earliest(&self.price(&demand.cost).amounts(&demand.cost), ahead, held_until)
     }
 
-    /// Wakes the waiters whose cost cannot fit before their calls end, by the levels known now.
+    /// Wakes the waiters whose cost cannot fit before their calls end, by the levels and the hold known at `now`.
     #[cold]
-    pub(super) fn wake_late(&self) {
-        self.line.wake_late(|amounts, ahead| self.earliest(amounts, ahead));
+    pub(super) fn wake_late(&self, now: u64) {
+        let held_until = self.held_until(now);
+        self.line
+            .wake_late(|amounts, ahead| self.earliest(amounts, ahead, held_until).max(held_until));
+    }
+
+    /// Returns the end of a hold that goes on at `now`, or 0.
+    fn held_until(&self, now: u64) -> u64 {
+        let until = self.held_until.load(Ordering::Relaxed);
+        if until > now { until } else { 0 }
     }
 
     /// Returns the part of the cost that is larger than a burst.
@@ -293,8 +303,8 @@ impl Quota {
     }
 
     /// Returns the earliest time at which the amounts could fit after the amounts `ahead`: if all
-    /// attempts in flight give back their output.
-    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4]) -> u64 {
+    /// attempts in flight give back their output. Nothing is taken before `held_until`, or 0.
+    fn earliest(&self, amounts: &Amounts, ahead: [u64; 4], held_until: u64) -> u64 {
         let [requests, input, ..] = ahead;
         let (ahead, back) = if self.charge.refunds() {
             let output = self.unsettled.load(Ordering::Relaxed);
@@ -305,7 +315,20 @@ impl Quota {
         };
         self.latest_of(amounts, |bucket, amount, index| {
             let [ahead, back] = [ahead, back].map(|units| bucket.rate().time_of(units[index]));
-            bucket.earliest(amount, ahead).saturating_sub(back)
+            let mut earliest = bucket.earliest(amount, ahead);
+            // A wait for concurrency after the hold lets more of the burst come into use.
+            if held_until > 0 && self.concurrency == u32::MAX {
+                let one = bucket.rate().time_of(1);
+                let first = match ahead {
+                    0 => bucket.rate().time_of(amount),
+                    _ if index == Dimension::Requests.index() => one,
+                    ahead => ahead,
+                };
+                let held = bucket.earliest_after(amount, ahead, first, held_until);
+                // The hold itself is not the quota's.
+                earliest = earliest.max(if held > held_until { held } else { 0 });
+            }
+            earliest.saturating_sub(back)
         })
     }
 

@@ -253,6 +253,28 @@ impl Bucket {
         self.pace.when(fits_at)
     }
 
+    /// Does the same while nothing is taken before `held_until`: only the part of the burst that is in use then
+    /// refills until that time. `first` is the largest cost in nanoseconds that may be taken first.
+    #[cold]
+    pub(super) fn earliest_after(
+        &self,
+        units: u64,
+        ahead: u64,
+        first: u64,
+        held_until: u64,
+    ) -> u64 {
+        if is_leased(self.full_at.load(Ordering::Relaxed)) {
+            return 0;
+        }
+        let Moment { now, gap } = self.pace.forecast(&self.rate, held_until.min(LATEST));
+        let start = now.saturating_add(gap.min(self.burst_time.saturating_sub(first)));
+        let fits_at = start
+            .saturating_add(ahead)
+            .saturating_add(self.rate.time_of(units))
+            .saturating_sub(self.burst_time);
+        self.pace.when(fits_at)
+    }
+
     /// Makes every earlier change by another thread visible to this one, and this call visible to
     /// every later change. See [`Line`](super::line::Line).
     pub(super) fn touch(&self) {

@@ -247,8 +247,9 @@ impl Quota {
         }
         self.exit();
         self.line.wake_first();
-        if own_limit {
-            self.wake_late();
+        if own_limit || resume > now {
+            self.held_until.fetch_max(resume, Ordering::Relaxed);
+            self.wake_late(now);
         }
         findings
     }

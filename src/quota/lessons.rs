@@ -4,15 +4,23 @@ use std::time::Duration;
 use super::finding::Findings;
 use super::pace::Found;
 use super::reserved::Reserved;
-use super::{Dimension, Evidence, Finding, Learning, Limits, Quota, Rate};
+use super::{Cost, Dimension, Evidence, Finding, Learning, Limits, Quota, Rate};
 
 /// The learning of a quota from reports and refusals.
 impl Quota {
     /// Lowers the levels to the limits that the provider has reported, and compares these with the
-    /// configured ones. Returns what is worth a line.
+    /// configured ones. Waiters that cannot begin in time at the lower levels are woken. Returns what is worth a line.
     #[cold]
-    pub(crate) fn learn(&self, reserved: &mut Reserved, limits: &Limits, now: u64) -> Findings {
-        Dimension::ALL.map(|dimension| {
+    pub(crate) fn learn(
+        &self,
+        cost: &Cost<'_>,
+        reserved: &mut Reserved,
+        limits: &Limits,
+        now: u64,
+    ) -> Findings {
+        let amounts = reserved.amounts(cost);
+        let mut falls = false;
+        let findings = Dimension::ALL.map(|dimension| {
             let limit = limits.get(dimension);
             // A limit that is used up explains a refusal, whether the quota has it or not.
             if limit.remaining == Some(0) {
@@ -22,11 +30,19 @@ impl Quota {
             if let Some(remaining) = limit.remaining {
                 reserved.note_reported();
                 bucket.pace().note_reported();
+                let before = (self.line.len() > 0).then(|| bucket.level(now));
                 self.lower(dimension, remaining, now);
+                // An answer that only tells of its own cost is not worth a walk along the queue.
+                let own = i64::from(amounts[dimension.index()]);
+                falls |= before.is_some_and(|it| it.saturating_sub(bucket.level(now)) > own);
             }
             let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;
             Some(self.finding(dimension, found))
-        })
+        });
+        if falls {
+            self.wake_late(now);
+        }
+        findings
     }
 
     /// Empties a dimension after a refusal for the caller's own limit. After a report it stays as

@@ -75,8 +75,11 @@
 //! [`retry_after`](crate::GaveUp::retry_after) is the time until it could. This is a forecast: it
 //! counts the known costs of all waiters ahead and assumes that every attempt in flight gives back
 //! its output. A retry has the same forecast when the attempt before it fails, so its call does not wait for
-//! a delay that no attempt can follow in time. When a refusal empties a level, or a retry joins in front of
-//! them, the calls in the queue that cannot begin in time any more end at once too. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
+//! a delay that no attempt can follow in time. A forecast during a hold of the cooldown counts that only
+//! the part of the burst in use refills until the hold ends. When a refusal or a report lowers a level, or a hold
+//! begins, or a retry joins in front of them, the calls in the queue that cannot begin in time any more end at
+//! once too. A report in an accepted answer counts here only if the level falls by more than the cost of its
+//! attempt. A wait for concurrency has no forecast, so it ends at the deadline. A cost larger
 //! than a burst ends at once with [`StopReason::TooLarge`](crate::StopReason::TooLarge). With a
 //! full queue the reason is [`StopReason::Full`](crate::StopReason::Full).
 //!

@@ -130,6 +130,18 @@ impl Pace {
         Moment { now: own, gap: part(rate.time_of(u64::from(rate.burst())), unused) }
     }
 
+    /// Returns the moment at a later time, as far as it is known now. Changes nothing.
+    #[cold]
+    pub(super) fn forecast(&self, rate: &Rate, later: u64) -> Moment {
+        if !self.is_on() {
+            return Moment { now: later, gap: 0 };
+        }
+        let state = self.lock();
+        let unused = 1.0 - state.law.burst(&Terms::of(rate), later).clamp(0.0, 1.0);
+        let gap = part(rate.time_of(u64::from(rate.burst())), unused);
+        Moment { now: state.clock.at(later), gap }
+    }
+
     /// Returns the real time of a time of the bucket's clock.
     #[inline]
     pub(super) fn when(&self, own: u64) -> u64 {

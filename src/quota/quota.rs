@@ -56,6 +56,9 @@ pub struct Quota {
     pub(super) in_flight: AtomicU64,
     /// The output tokens reserved by attempts in flight and not charged by their usage.
     pub(super) unsettled: AtomicU64,
+    /// The end of the latest hold of the cooldown. A hint for forecasts, so it is not a subject of a model and always
+    /// the standard library's.
+    pub(super) held_until: atomic::AtomicU64,
     pub(super) estimate: Estimate,
     pub(super) charge: Charge,
     pub(super) line: Line,
@@ -79,6 +82,7 @@ impl Quota {
             concurrency: u32::MAX,
             in_flight: AtomicU64::new(0),
             unsettled: AtomicU64::new(0),
+            held_until: atomic::AtomicU64::new(0),
             estimate: Estimate::new(),
             charge: Charge::ACTUAL,
             line: Line::new(),

@@ -183,14 +183,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Returns a time before which the quota surely has no room for the next attempt. `None` without a quota,
     /// and within an attempt on the same upstream, which may lend its admission.
     #[inline]
-    pub(crate) fn quota_forecast(&self) -> Option<u64> {
+    pub(crate) fn quota_forecast(&self, now: impl FnOnce() -> u64) -> Option<u64> {
         let parts = self.target.parts()?;
         let quota = parts.quota.as_ref()?;
         let is_lent = lending::is_within_any() && lending::is_within(parts);
         (!is_lent).then(|| {
             let mut demand = priority::inherited(&self.target.demand());
             demand.standing.is_retry = self.progress.is_retry();
-            quota.forecast(&demand)
+            quota.forecast(&demand, now)
         })
     }
 

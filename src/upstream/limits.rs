@@ -160,7 +160,8 @@ fn strain(parts: &Parts, by: HeldBy, limited: Limited, now: u64) -> Option<Short
         (HeldBy::Quota, Some(quota)) if parts.fleet.is_shared() => {
             let waiting = quota.waiting();
             let (times, refused) = (u64::from(counts), u64::from(is_refusal));
-            let shortage = parts.fleet.lacks_units(counts && waiting <= 1, times, refused, now)?;
+            let shortage =
+                parts.fleet.lacks_units(limited.is_new() && waiting <= 1, times, refused, now)?;
             // Each call that waits belongs to the strain, and those that have waited meanwhile.
             let times = shortage.times.max(u64::from(waiting)).max(1);
             Some(Shortage { times, ..shortage })

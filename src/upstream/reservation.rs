@@ -103,10 +103,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let quota = self.target.parts()?.quota.as_ref()?;
         let Some(Held::Admitted { reserved, .. }) = self.slots[slot].held() else { return None };
         let now = nanos(self.target.timer().now());
-        let findings = report.limits.map(|limits| quota.learn(reserved, &limits, now));
+        let cost = self.target.demand().cost;
+        let findings = report.limits.map(|limits| quota.learn(&cost, reserved, &limits, now));
         // A call within the attempt has charged and ended the reservation.
         let usage = report.usage.filter(|_| !reserved.is_lent());
-        let charge = |usage| quota.charge_usage(&self.target.demand().cost, reserved, usage, now);
+        let charge = |usage| quota.charge_usage(&cost, reserved, usage, now);
         let charged = usage.map(charge);
         if let Some(findings) = &findings {
             limits::tell(&self.target, findings);

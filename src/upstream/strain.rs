@@ -12,6 +12,8 @@ pub(crate) enum Limited {
     /// It makes an attempt wait that is counted already.
     Again,
     Refused,
+    /// It ends the wait of an attempt without an admission. The wait is counted already.
+    Ends,
     /// It refuses the attempt because too many wait.
     Full,
 }
@@ -24,7 +26,13 @@ impl Limited {
 
     #[cfg(feature = "fleet")]
     pub(super) const fn is_refusal(self) -> bool {
-        matches!(self, Self::Refused | Self::Full)
+        matches!(self, Self::Refused | Self::Ends | Self::Full)
+    }
+
+    /// Returns whether the attempt comes new to the part.
+    #[cfg(feature = "fleet")]
+    pub(super) const fn is_new(self) -> bool {
+        !matches!(self, Self::Again | Self::Ends)
     }
 }
 
@@ -139,7 +147,7 @@ impl Strain {
     pub(super) fn refuse(&self, limited: Limited) -> bool {
         let more = match limited {
             Limited::Waits | Limited::Again => return false,
-            Limited::Refused => 0,
+            Limited::Refused | Limited::Ends => 0,
             Limited::Full => FULL,
         };
         let count = |word: u64| {

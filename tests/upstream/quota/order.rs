@@ -3,14 +3,16 @@
 use std::cell::Cell;
 use std::iter::once;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use resile::classify::Always;
-use resile::quota::{Cost, Rate};
+use resile::observe::{Event, EventKind};
+use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate, learn};
 use resile::time::ManualTimer;
-use resile::{Backoff, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, retry};
+use resile::{Backoff, Cooldown, Jitter, Never, Quota, RetryPolicy, Upstream, Verdict, retry};
 use tokio::time::Instant;
 use tokio_test::task::{Spawn, spawn};
 
@@ -196,11 +198,14 @@ fn a_waiter_that_grows_old_is_not_left_asleep() {
     assert_eq!((turns[8], turns[16]), (100, 200), "{turns:?}");
 }
 
+/// Returns an upstream that takes ten requests a minute.
+fn ten_a_minute() -> Upstream {
+    Upstream::new("model").with_quota(Quota::new().with_requests(Rate::per_minute(10)))
+}
+
 /// Thirty calls at once, at ten a minute and with 121 s each. The eleventh is refused at 6 s, after it was sent,
 /// and comes back at 60 s. Returns the second and the success of each end, by call.
-async fn ends_around_a_refusal() -> Vec<(u64, bool)> {
-    let quota = Quota::new().with_requests(Rate::per_minute(10));
-    let upstream = Upstream::new("model").with_quota(quota);
+async fn ends_around_a_refusal(upstream: &Upstream) -> Vec<(u64, bool)> {
     let (began, sent) = (Instant::now(), Cell::new(0));
     let policy = RetryPolicy::new()
         .with_total_timeout(Duration::from_secs(121))
@@ -211,7 +216,7 @@ async fn ends_around_a_refusal() -> Vec<(u64, bool)> {
             sent.set(sent.get() + 1);
             if sent.get() == 11 { Err("throttled") } else { Ok(()) }
         };
-        let call = retry(ask, policy, Never).on(&upstream);
+        let call = retry(ask, policy, Never).on(upstream);
         async move {
             let is_answered = call.await.is_ok();
             (began.elapsed().as_secs(), is_answered)
@@ -223,7 +228,7 @@ async fn ends_around_a_refusal() -> Vec<(u64, bool)> {
 /// A call whose attempt was refused goes in front of those that were never sent.
 #[tokio::test(start_paused = true)]
 async fn a_retry_goes_in_front_of_first_attempts() {
-    let ends = ends_around_a_refusal().await;
+    let ends = ends_around_a_refusal(&ten_a_minute()).await;
     assert!(ends[..10].iter().all(|end| *end == (0, true)), "{ends:?}");
     // Nothing flows in for 3.75 s, and then one request each 6 s.
     let before = ends[11..19].iter().zip((15..).step_by(6));
@@ -237,7 +242,7 @@ async fn a_retry_goes_in_front_of_first_attempts() {
 /// the time of one more.
 #[tokio::test(start_paused = true)]
 async fn waiters_that_become_late_end_at_once() {
-    let ends = ends_around_a_refusal().await;
+    let ends = ends_around_a_refusal(&ten_a_minute()).await;
     assert_eq!(ends[28..], [(60, false), (6, false)], "{ends:?}");
 }
 
@@ -272,4 +277,124 @@ async fn retries_delay_the_later_calls_of_their_group() {
     join_all(crowds).await;
     let [failing, other] = sent.get();
     assert!(other * 10 >= failing * 9, "{failing} and {other} attempts");
+}
+
+/// The numbers of waits and of refusals of the strains that have ended.
+#[derive(Clone, Default)]
+struct Strains(Arc<Mutex<Vec<[u64; 2]>>>);
+
+impl Strains {
+    /// Returns an upstream with this quota.
+    fn upstream(&self, quota: Quota) -> Upstream {
+        let ended = self.0.clone();
+        Upstream::new("model").with_quota(quota).with_shared_observer(move |event: &Event<'_>| {
+            if let EventKind::Relieved { times, refused, .. } = event.kind {
+                ended.lock().unwrap().push([times - refused, refused]);
+            }
+        })
+    }
+
+    /// Makes a call after a minute of rest, and returns the strains that have ended.
+    async fn after_a_rest(&self, upstream: &Upstream) -> Vec<[u64; 2]> {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let answer = retry(async |_| Ok::<_, &str>(()), RetryPolicy::new(), Never).on(upstream);
+        answer.await.unwrap();
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// Of the 21 waits two end without an attempt.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_become_late_count_as_refused_too() {
+    let strains = Strains::default();
+    let upstream = strains.upstream(Quota::new().with_requests(Rate::per_minute(10)));
+    ends_around_a_refusal(&upstream).await;
+    assert_eq!(strains.after_a_rest(&upstream).await, [[21, 2]]);
+}
+
+/// A wait for concurrency has no forecast, so the second call ends at its deadline.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_reach_their_deadline_count_as_refused_too() {
+    let strains = Strains::default();
+    let upstream = strains.upstream(Quota::new().with_concurrency(1));
+    let call = |seconds| {
+        let seconds = Duration::from_secs(seconds);
+        let policy = RetryPolicy::none().with_total_timeout(seconds);
+        let ask = move |_| async move {
+            tokio::time::sleep(seconds.mul_f64(0.999)).await;
+            Ok::<_, &str>(())
+        };
+        retry(ask, policy, Never).on(&upstream)
+    };
+    let (first, second, third) = tokio::join!(call(5), call(3), call(20));
+    // The third begins at 5 s and is cut.
+    assert_eq!([first.is_ok(), second.is_ok(), third.is_ok()], [true, false, false]);
+    assert_eq!(strains.after_a_rest(&upstream).await, [[2, 1]]);
+}
+
+/// Returns the seconds of the ends and their successes of thirty calls at once, at ten a minute and with 160 s
+/// each. The eleventh is refused at 6 s with a hold of 54 s, and its answer says that nothing is left.
+async fn ends_around_a_report(learning: Learning) -> Vec<(u64, bool)> {
+    let quota = Quota::new().with_requests(Rate::per_minute(10)).with_learning(learning);
+    let cooldown = Cooldown::new().with_jitter(0.0);
+    let upstream = Upstream::new("model").with_quota(quota).with_cooldown(cooldown);
+    let (began, sent) = (Instant::now(), Cell::new(0));
+    let hold = Duration::from_secs(54);
+    let policy = RetryPolicy::none()
+        .with_total_timeout(Duration::from_secs(160))
+        .with_classifier(move |_: &&str| Verdict::throttled().after(hold));
+    let calls = (0..30).map(|_| {
+        let ask = async |_| {
+            sent.set(sent.get() + 1);
+            if sent.get() != 11 {
+                return Ok(());
+            }
+            learn(Limits::new().with(Dimension::Requests, Limit::of_remaining(0)));
+            Err("throttled")
+        };
+        let call = retry(ask, policy, Never).on(&upstream);
+        async move {
+            let is_answered = call.await.is_ok();
+            (began.elapsed().as_secs(), is_answered)
+        }
+    });
+    join_all(calls).await
+}
+
+/// Nothing refills beyond the small burst of then while the cooldown holds all calls.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_a_reported_level_and_a_hold_make_late_end_at_once() {
+    let ends = ends_around_a_report(Learning::Lower).await;
+    let late = ends.iter().filter(|end| **end == (6, false)).count();
+    // The first of them is the refused one.
+    assert_eq!(late, 1 + 2, "{ends:?}");
+    assert!(ends[11..28].iter().all(|end| end.1), "{ends:?}");
+}
+
+/// Without learning all of the burst refills during the hold, so each call has its turn in time.
+#[tokio::test(start_paused = true)]
+async fn a_burst_that_refills_during_a_hold_counts_for_the_waiters() {
+    let ends = ends_around_a_report(Learning::Off).await;
+    assert_eq!(ends.iter().filter(|end| !end.1).count(), 1, "{ends:?}");
+}
+
+/// Another program uses the same key: a good answer says that less is left than this one has counted.
+#[tokio::test(start_paused = true)]
+async fn waiters_that_a_good_answer_makes_late_end_at_once() {
+    let upstream = Upstream::new("model")
+        .with_quota(Quota::new().with_tokens(Rate::per_second(1).with_burst(100)));
+    let began = Instant::now();
+    let call = |tokens, seconds, remaining| {
+        let policy = RetryPolicy::none().with_total_timeout(Duration::from_secs(seconds));
+        let ask = move |_| async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            learn(Limits::new().with(Dimension::Tokens, Limit::of_remaining(remaining)));
+            Ok::<_, &str>(())
+        };
+        let call = retry(ask, policy, Never).on(upstream.at_cost(Cost::input(tokens)));
+        async move { (call.await.is_ok(), began.elapsed().as_secs()) }
+    };
+    // The second one would fit at 10 s, and with the reported level at 95 s.
+    let ends = tokio::join!(call(20, 100, 0), call(90, 50, 0), call(10, 100, 90));
+    assert_eq!(ends, ((true, 5), (false, 5), (true, 20)));
 }
