@@ -117,7 +117,8 @@ where
         if self.engine.guard.target.listens() {
             let classifier = self.policy.rules().classifier();
             let dropped = classifier.classify_cut(Cut::Deadline);
-            let leaves_doubt = dropped.is_some_and(|it| it.is_in_doubt(Some(Cut::Deadline)));
+            let leaves_doubt =
+                dropped.is_some_and(|it| it.is_stated() && it.is_in_doubt(Some(Cut::Deadline)));
             let place = if leaves_doubt { classifier.place() } else { None };
             self.engine.last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
             self.engine.place = place.map(Box::from);

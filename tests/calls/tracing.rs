@@ -1048,7 +1048,8 @@ fn a_fallback_has_no_place() {
     assert!(lines.iter().all(|(_, fields)| !fields.contains_key("place")), "{lines:?}");
 }
 
-/// A classifier may allocate its place, so it is not asked for a line that is not written.
+/// A classifier may allocate its place, so it is not asked for a line that is not written. Only a request that must not
+/// be sent again keeps its place, while it is in flight.
 #[test]
 fn a_first_success_does_not_ask_for_the_place() {
     capture();

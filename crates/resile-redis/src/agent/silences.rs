@@ -29,12 +29,27 @@ impl Past {
         self.ended_at.saturating_sub(self.began_at)
     }
 
-    /// Returns the words for these silences: "9.9s without an answer of the store, in 3 silences within 18.3s". A store
-    /// that refuses the exchanges of the limits has none, so they have the time for which these exchanges `failed`.
+    /// Returns whether the store also answered with errors for a while: exchanges `failed` for longer than the
+    /// silences lasted.
+    fn has_refused(&self, failed: Duration) -> bool {
+        failed > self.span().saturating_add(Duration::from_secs(1)) // the next exchange comes within it
+    }
+
+    /// Returns the length of an outage in which exchanges `failed` for this time.
+    pub(super) fn elapsed(&self, failed: Duration) -> Duration {
+        if self.count == 0 || self.has_refused(failed) { failed } else { self.span() }
+    }
+
+    /// Returns the words for these silences: "9.9s without an answer of the store, in 3 silences within 18.3s". If the
+    /// store refused exchanges instead, or for a part of the outage, they begin with the time for which exchanges
+    /// `failed`.
     pub(super) fn in_words(&self, failed: Duration) -> String {
         let Self { count, silent, .. } = self;
         match count {
             0 => format!("{failed:.1?} in which exchanges with the store failed"),
+            _ if self.has_refused(failed) => format!(
+                "{failed:.1?} in which exchanges with the store failed, {silent:.1?} of them without an answer"
+            ),
             1 => format!("{silent:.1?} without an answer of the store"),
             _ => {
                 let all = self.span();
@@ -103,7 +118,16 @@ mod tests {
         let past = silences.take();
         assert_eq!((past.count, past.silent, past.span()), (3, at(6_300), at(11_000)));
         let words = "6.3s without an answer of the store, in 3 silences within 11.0s";
-        assert_eq!(past.in_words(at(12_000)), words);
+        assert_eq!(
+            (past.in_words(at(12_000)), past.elapsed(at(12_000))),
+            (words.into(), at(11_000))
+        );
+        let words =
+            "12.1s in which exchanges with the store failed, 6.3s of them without an answer";
+        assert_eq!(
+            (past.in_words(at(12_100)), past.elapsed(at(12_100))),
+            (words.into(), at(12_100))
+        );
         assert_eq!(silences.take(), Past::default(), "each one is told once");
         silences.failed();
         silences.answered(at(13_500));

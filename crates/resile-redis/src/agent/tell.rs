@@ -118,7 +118,7 @@ impl<M: Timer> Agent<'_, M> {
                 let works_since = self.works_since.unwrap_or(now);
                 let since = self.fails_since.take().unwrap_or(works_since);
                 let failed = works_since.saturating_sub(since);
-                let elapsed = if past.count == 0 { failed } else { past.span() };
+                let elapsed = past.elapsed(failed);
                 let silences = past.in_words(failed);
                 let members = self.members;
                 let before = Some(self.notices.told_members(members));
