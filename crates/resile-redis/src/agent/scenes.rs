@@ -367,3 +367,25 @@ fn is_mixed(end: &str) {
     assert!((7.0..9.1).contains(&seconds_after(end, " after ")), "{end}");
     assert!((3.9..6.1).contains(&seconds_after(end, words)), "{end}");
 }
+
+/// The first warning has the reason of the silence, so a refusal after it has a warning of its own, once.
+#[test]
+fn a_refusal_after_a_silence_is_told_once() {
+    let still = |failure: fn(&Job, Duration) -> Option<Failure>| {
+        let mut scene = late(3);
+        (scene.calls, scene.server, scene.failure) = (vec![20.0; 3], vec![at(0)], failure);
+        let mut lines = lines(&scene, 30);
+        lines.retain(|line| line.contains(" one: fleet: still in safe mode: "));
+        lines
+    };
+    let told = still(|_, now| match now.as_secs() {
+        10..12 => lost(),
+        12..22 => error_of("READONLY"),
+        _ => None,
+    });
+    assert_eq!(told.len(), 1, "{told:#?}");
+    let words = "the store answers again, but exchanges with it fail: ";
+    assert!(told[0].contains(words) && told[0].contains("READONLY"), "{told:#?}");
+    assert!(still(|_, now| lost().filter(|_| lasts(now, 10, 18))).is_empty());
+    assert!(still(|_, now| error_of("OOM").filter(|_| lasts(now, 10, 18))).is_empty());
+}

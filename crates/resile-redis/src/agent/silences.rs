@@ -13,6 +13,13 @@ pub(super) struct Silences {
     past: Past,
 }
 
+/// The reason of an outage, as its latest warning tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Silence,
+    Refusal,
+}
+
 /// The silences that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Past {
@@ -86,6 +93,11 @@ impl Silences {
         self.is_silent.then(|| now.saturating_sub(self.answered_at))
     }
 
+    /// Returns when the last silence ended, if the store has answered since then.
+    pub(super) fn ended_at(&self) -> Option<Duration> {
+        (self.past.count > 0 && !self.is_silent).then_some(self.past.ended_at)
+    }
+
     /// Returns the silences that have ended since the last call.
     pub(super) fn take(&mut self) -> Past {
         std::mem::take(&mut self.past)
@@ -130,7 +142,9 @@ mod tests {
         );
         assert_eq!(silences.take(), Past::default(), "each one is told once");
         silences.failed();
+        assert_eq!(silences.ended_at(), None);
         silences.answered(at(13_500));
+        assert_eq!(silences.ended_at(), Some(at(13_500)));
         assert_eq!(silences.take().in_words(at(0)), "1.5s without an answer of the store");
         let words = "2.0s in which exchanges with the store failed";
         assert_eq!(silences.take().in_words(at(2_000)), words);

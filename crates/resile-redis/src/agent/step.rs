@@ -17,7 +17,7 @@ use super::learned::Own;
 use super::notices::Notices;
 use super::pace::Pace;
 use super::probing::Probing;
-use super::silences::Silences;
+use super::silences::{Reason, Silences};
 use super::votes::Votes;
 use super::{Context, Plan};
 use crate::alarm::Alarm;
@@ -65,8 +65,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) answered_at: Option<Duration>,
     /// The time of the first failed exchange since the process shared last.
     pub(super) fails_since: Option<Duration>,
-    /// True from the time at which operators were told of an outage until they are told its end.
-    pub(super) is_outage_told: bool,
+    /// The reason of an outage, from the time at which operators were told of it until they are told its end.
+    pub(super) outage: Option<Reason>,
     /// The silences of the store since the process shared last.
     pub(super) silences: Silences,
     /// The time since which the limits work.
@@ -149,7 +149,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             members: 1,
             answered_at: None,
             fails_since: None,
-            is_outage_told: false,
+            outage: None,
             silences: Silences::default(),
             works_since: None,
             owns,

@@ -10,6 +10,7 @@ use super::job::Answer;
 use super::notices::Partial;
 use super::part::{assumed, part};
 use super::round::Outcome;
+use super::silences::Reason;
 use super::step::Agent;
 use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
@@ -65,7 +66,7 @@ impl<M: Timer> Agent<'_, M> {
         }
         self.observed(|| self.shared.report(told, self.members));
         self.tell_outage(told, now);
-        if !self.is_outage_told && state == State::Shared {
+        if self.outage.is_none() && state == State::Shared {
             let _ = self.silences.take(); // too short for a line
             self.fails_since = None;
         }
@@ -107,13 +108,25 @@ impl<M: Timer> Agent<'_, M> {
             return; // the line of its start says so
         }
         let upstream = self.shared.upstream().name();
-        match (told, self.is_outage_told) {
-            (State::Safe, false) => {
-                self.is_outage_told = true;
+        match (told, self.outage) {
+            (State::Safe, None) => {
+                let is_silent = self.silence(now).is_some();
+                self.outage = Some(if is_silent { Reason::Silence } else { Reason::Refusal });
                 self.tell_safe_mode(now);
             }
-            (State::Shared, true) => {
-                self.is_outage_told = false;
+            (State::Safe, Some(Reason::Silence)) if self.refuses(now) => {
+                self.outage = Some(Reason::Refusal);
+                let error = self.last_error.as_deref().unwrap_or_default();
+                tracing::warn!(
+                    target: "resile",
+                    upstream,
+                    members = self.members,
+                    "{upstream}: fleet: still in safe mode: the store answers again, but exchanges \
+                     with it fail: {error}"
+                );
+            }
+            (State::Shared, Some(_)) => {
+                self.outage = None;
                 let past = self.silences.take();
                 let works_since = self.works_since.unwrap_or(now);
                 let since = self.fails_since.take().unwrap_or(works_since);
@@ -144,14 +157,27 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Returns the length of a silence that is the reason of an outage. A shorter one is not.
+    fn silence(&self, now: Duration) -> Option<Duration> {
+        self.silences.lasts(now).filter(|silence| *silence >= GRACE)
+    }
+
+    /// Returns whether the store has answered for a second after a silence, and exchanges go on to fail.
+    fn refuses(&self, now: Duration) -> bool {
+        const LONG: Duration = Duration::from_secs(1);
+        let failed_at = self.failed_at.filter(|at| now.saturating_sub(*at) < LONG);
+        let answers = self.silences.ended_at();
+        answers.is_some_and(|since| {
+            now.saturating_sub(since) >= LONG && failed_at.is_some_and(|at| at > since)
+        })
+    }
+
     /// Warns that the process uses its part alone, with the reason.
     fn tell_safe_mode(&self, now: Duration) {
         let upstream = self.shared.upstream().name();
         let error = self.last_error.as_deref().unwrap_or_default();
         let (divisor, members) = (self.divisor(), self.census.known());
-        // A shorter silence is not the reason.
-        let silence = self.silences.lasts(now).filter(|silence| *silence >= GRACE);
-        match (self.answered_at, silence) {
+        match (self.answered_at, self.silence(now)) {
             (None, _) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
                 upstream,
