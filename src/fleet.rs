@@ -19,9 +19,9 @@ pub enum State {
     Joining,
     /// The store answers.
     Shared,
-    /// The store does not answer. The process uses what it was granted.
+    /// Exchanges with the store fail. The process uses what it was granted.
     Coasting,
-    /// The store does not answer. The process uses its share of the limits.
+    /// Exchanges with the store fail. The process uses its share of the limits.
     Safe,
     /// The store answers again. It does not know all members yet.
     Learning,
@@ -85,12 +85,12 @@ impl fmt::Display for Status {
         match self.state {
             State::Joining => write!(f, "joining: the store has not answered yet")?,
             State::Shared => write!(f, "shared by {members}")?,
-            State::Coasting => write!(f, "coasting: the store does not answer")?,
+            State::Coasting => write!(f, "coasting: exchanges with the store fail")?,
             State::Safe if self.age.is_none() => {
                 f.write_str("safe mode: no exchange with the store has succeeded yet")?;
             }
             State::Safe => {
-                write!(f, "safe mode: the store does not answer, ")?;
+                write!(f, "safe mode: exchanges with the store fail, ")?;
                 write!(f, "{members} known last")?;
             }
             State::Learning => {
@@ -99,7 +99,7 @@ impl fmt::Display for Status {
             State::Left => f.write_str("left: the process shares nothing")?,
         }
         match self.age.filter(|_| matches!(self.state, State::Coasting | State::Safe)) {
-            Some(age) => write!(f, " ({age:.1?} since its last answer)"),
+            Some(age) => write!(f, " ({age:.1?} since the last one that succeeded)"),
             None => Ok(()),
         }
     }

@@ -89,7 +89,7 @@ impl Gauges {
             let (members, noun) = (fleet.members, dimension.noun());
             match fleet.state {
                 FleetState::Safe => f.write_str(
-                    "the store of the fleet does not answer, so this process uses its part of the whole",
+                    "exchanges with the store of the fleet fail, so this process uses its part of the whole",
                 )?,
                 _ if members > 1 => write!(f, "{members} processes share the")?,
                 _ => return Ok(()),

@@ -66,7 +66,7 @@ fn a_silent_store_does_not_use_up_the_quota() {
     assert_eq!(lines().len(), 1, "the end of the strain");
     // In safe mode the share is what there is.
     shared.report(State::Safe, 4);
-    let used_up = "WARN feed: quota used up: the store of the fleet does not answer, so this process uses \
+    let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
         its part of the whole limit of requests (10 per 1s), 1 queued, further calls wait or are refused";
     assert_eq!(waits(ms * 250, &|| shared.adjust(requests, 0)), [used_up]);
     // The limit in the code is not what the process has learned of it.
@@ -75,7 +75,7 @@ fn a_silent_store_does_not_use_up_the_quota() {
     feed.try_admit().unwrap().succeeded();
     assert_eq!(lines().len(), 1, "the end of the strain");
     shared.use_share(Dimension::Requests, 0.9, 1.0);
-    let used_up = "WARN feed: quota used up: the store of the fleet does not answer, so this process uses \
+    let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
         its part of the whole limit of requests (10 per 1s, now 9), 1 queued, further calls wait or are refused";
     assert_eq!(waits(ms * 250, &|| shared.adjust(requests, 0)), [used_up]);
 }

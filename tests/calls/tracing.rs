@@ -420,10 +420,13 @@ fn a_fleet_logs_each_state_at_debug() {
     });
     let expected = [
         (Level::DEBUG, "shared by 3 processes"),
-        (Level::DEBUG, "coasting: the store does not answer (1.0s since its last answer)"),
         (
             Level::DEBUG,
-            "safe mode: the store does not answer, 3 processes known last (1.0s since its last answer)",
+            "coasting: exchanges with the store fail (1.0s since the last one that succeeded)",
+        ),
+        (
+            Level::DEBUG,
+            "safe mode: exchanges with the store fail, 3 processes known last (1.0s since the last one that succeeded)",
         ),
         (Level::DEBUG, "learning: the store answers, 3 processes known last"),
         (Level::DEBUG, "shared by 3 processes"),

@@ -91,9 +91,9 @@ fn each_change_of_the_state_is_one_event() {
         *seen.lock().unwrap(),
         [
             "model: fleet state: shared by 1 process",
-            "model: fleet state: coasting: the store does not answer (4.5s since its last answer)",
-            "model: fleet state: safe mode: the store does not answer, 3 processes known last (7.5s since \
-             its last answer)",
+            "model: fleet state: coasting: exchanges with the store fail (4.5s since the last one that succeeded)",
+            "model: fleet state: safe mode: exchanges with the store fail, 3 processes known last (7.5s since \
+             the last one that succeeded)",
             "model: fleet state: learning: the store answers, 1 process known last",
             "model: fleet state: shared by 2 processes",
             "model: fleet state: left: the process shares nothing",
@@ -113,7 +113,7 @@ fn a_status_is_worded() {
     let all = [
         (State::Joining, "joining", "joining: the store has not answered yet"),
         (State::Shared, "shared", "shared by 2 processes"),
-        (State::Coasting, "coasting", "coasting: the store does not answer"),
+        (State::Coasting, "coasting", "coasting: exchanges with the store fail"),
         (State::Safe, "safe", "safe mode: no exchange with the store has succeeded yet"),
         (State::Learning, "learning", "learning: the store answers, 2 processes known last"),
         (State::Left, "left", "left: the process shares nothing"),
