@@ -111,7 +111,8 @@ where
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
     }
 
-    /// Notes whether a drop of the attempt would leave a doubt, and then its place. A call that is dropped cannot ask its classifier.
+    /// Notes whether a drop of the attempt would leave a doubt, and then its place. A call that is dropped cannot
+    /// ask its classifier.
     #[inline]
     fn note_doubt(&mut self) {
         if self.engine.guard.target.listens() {

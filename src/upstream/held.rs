@@ -187,7 +187,8 @@ pub(super) struct Asked<'a> {
     pub(super) ends_at: u64,
 }
 
-/// Reserves the cost of the attempt, or joins the quota's queue. Returns whether a quota in shadow mode would have made the attempt wait or refused it.
+/// Reserves the cost of the attempt, or joins the quota's queue. Returns whether a quota in shadow mode would have
+/// made the attempt wait or refused it.
 #[inline(never)]
 pub(super) fn reserve(
     held: &mut Held,

@@ -53,8 +53,8 @@
 // `parts.rs` has the parts, `admit.rs` asks them and `report.rs` tells them the end of an attempt.
 // `held.rs` and `guard.rs` keep what an attempt holds, `pay.rs` pays the budget, `reservation.rs`
 // charges the quota, `latency.rs` knows the start, `lending.rs` and `nested.rs` share an admission with
-// calls within the attempt, and `limits.rs` tells when a part begins to refuse (`strains.rs`, each `strain.rs`) and when many
-// attempts fail (`surge.rs`).
+// calls within the attempt, and `limits.rs` tells when a part begins to refuse (`strains.rs`, each `strain.rs`)
+// and when many attempts fail (`surge.rs`).
 mod admit;
 mod as_target;
 mod at_cost;
