@@ -6,6 +6,7 @@ use super::demand::Standing;
 use super::reserved::Amounts;
 
 /// The waiters of a line, in its order.
+#[derive(Default)] // a model makes them at first use
 pub(super) struct Waiters {
     next: u64,
     /// The number of waiters served.
