@@ -32,6 +32,10 @@ pub mod pace {
             Moment { now, gap: 0 }
         }
 
+        pub(super) fn forecast(&self, _: &Rate, later: u64) -> Moment {
+            Moment { now: later, gap: 0 }
+        }
+
         pub(super) fn when(&self, own: u64) -> u64 {
             own
         }
