@@ -47,8 +47,9 @@ impl State {
         }
     }
 
-    /// Returns whether the store tells operators what the members learn of a limit, so that no member does.
-    pub(crate) const fn tells_limits(self) -> bool {
+    /// Returns whether the store answers, so that the limits are those of all members and the store tells operators
+    /// what the members learn of them.
+    pub(crate) const fn shares(self) -> bool {
         matches!(self, Self::Shared | Self::Learning)
     }
 }
@@ -325,9 +326,9 @@ impl Cell {
         end > self.joined_until.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the store tells operators what the members learn of a limit.
-    pub(crate) fn tells_limits(&self) -> bool {
-        self.status(|| 0).is_some_and(|status| status.state.tells_limits())
+    /// Returns whether the store answers. See [`State::shares`].
+    pub(crate) fn shares(&self) -> bool {
+        self.status(|| 0).is_some_and(|status| status.state.shares())
     }
 
     /// Notes whether the store may have tokens for a budget that is spent here.

@@ -3,7 +3,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::Engine;
-use crate::observe::{Call, Event, EventKind, Placed};
+use crate::observe::{EventKind, Placed};
 use crate::upstream::{Endpoint, cut};
 
 /// The drop of a call whose attempt is in flight: no error reaches anybody, so the observer is the only witness.
@@ -37,26 +37,14 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         if !target.listens() || is_told || thread::panicking() {
             return;
         }
-        let (progress, parts) = (&self.guard.progress, target.parts());
         let now = target.reading().unwrap_or(self.started);
-        let call = Call {
-            kind: progress.kind(),
-            number: progress.number(parts.map(|parts| &parts.calls)),
-            site: self.site,
-            allowed: u32::MAX,
-            is_part: false,
-            counts_attempts: false,
-            is_told: false,
-        };
         let elapsed = if self.clock_runs() { now.saturating_sub(self.started) } else { 0 };
         let kind = EventKind::Dropped {
-            attempts: progress.attempts,
+            attempts: self.guard.progress.attempts,
             elapsed: Duration::from_nanos(elapsed),
             in_doubt,
         };
-        let gauges = parts.map(|parts| parts.gauges(|| now)).unwrap_or_default();
-        let (upstream, call) = (target.name(), Some(call));
-        let kept = Kept(self.place.as_deref());
-        target.observe(&Event { upstream, call, kind, gauges, place: Some(&kept), kinds: None });
+        let place = Kept(self.place.as_deref());
+        self.observe(kind, self.call(u32::MAX), Some(&place), || now);
     }
 }

@@ -11,6 +11,36 @@ use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, TargetFor};
 use crate::verdict::{Cut, Verdict};
 
+impl<X: Endpoint, const N: usize> Engine<X, N> {
+    /// Returns the call of an event, apart from what only a call that is polled knows.
+    pub(super) fn call(&self, allowed: u32) -> Call {
+        let progress = &self.guard.progress;
+        Call {
+            kind: progress.kind(),
+            number: progress.number(self.guard.target.parts().map(|parts| &parts.calls)),
+            site: self.site,
+            allowed,
+            is_part: false,
+            counts_attempts: false,
+            is_told: false,
+        }
+    }
+
+    /// Passes an event of the call to the observer. `now` reads the clock.
+    pub(super) fn observe(
+        &self,
+        kind: EventKind<'_>,
+        call: Call,
+        place: Option<&dyn Placed>,
+        now: impl FnOnce() -> u64,
+    ) {
+        let target = &self.guard.target;
+        let gauges = target.parts().map(|parts| parts.gauges(now)).unwrap_or_default();
+        let (upstream, call) = (target.name(), Some(call));
+        target.observe(&Event { upstream, call, kind, gauges, place, kinds: None });
+    }
+}
+
 /// Events for the observer.
 impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Reports an event to the observer if the observer is enabled. `allowed` is the number of
@@ -28,19 +58,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if !target.listens() {
             return;
         }
-        let upstream = target.name();
-        let (is_part, has_attempts) = upstream.map(nesting::is_part).unwrap_or_default();
+        let (is_part, has_attempts) = target.name().map(nesting::is_part).unwrap_or_default();
         let call = Call {
-            kind: self.guard.progress.kind(),
-            number: self.guard.progress.number(target.parts().map(|parts| &parts.calls)),
-            site: self.site,
-            allowed,
             is_part,
             counts_attempts: !has_attempts && self.guard.progress.kind() != CallKind::Fallback,
             is_told: nesting::is_told(),
+            ..self.call(allowed)
         };
-        let gauges = target.parts().map(|parts| parts.gauges(|| self.now())).unwrap_or_default();
-        target.observe(&Event { upstream, call: Some(call), kind, gauges, place, kinds: None });
+        self.observe(kind, call, place, || self.now());
     }
 
     /// Returns whether the call is a stream.

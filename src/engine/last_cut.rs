@@ -4,9 +4,12 @@ use crate::policy::Sending;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// The cut of the last attempt that has finished, or none if it returned an error, what is known of the
-/// request of the attempt that was dropped last, whether any attempt may have had an effect, and whether a drop of
-/// the attempt in flight would leave a doubt. One word.
+/// Four facts about the attempts of a call, in one word:
+///
+/// * the cut of the last one that has finished, or none if it returned an error
+/// * what is known of the request of the one that was dropped last
+/// * whether any of them may have had an effect
+/// * whether a drop of the one in flight would leave a doubt
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]

@@ -190,8 +190,8 @@ impl Failure {
         self.0.outcome
     }
 
-    /// Returns the status of the answer, which is 301, 302, 307, 308, 4xx or 5xx. `None` means that there is no answer, that
-    /// it broke off, or that the program does not understand it.
+    /// Returns the status of the answer, which is 301, 302, 307, 308, 4xx or 5xx. `None` means that there is no
+    /// answer, that it broke off, or that the program does not understand it.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         match &self.0.outcome {

@@ -94,9 +94,8 @@ impl CallKind {
 /// The kind of an event with its data.
 ///
 /// A call ends with exactly one `Succeeded` or `GaveUp` unless the program drops it, and then with `Dropped` if an
-/// attempt was in flight. Some observers
-/// do not [want all events](super::Observe::wants_all): these get `Started` only for hedges, and no
-/// `Succeeded` for a first attempt.
+/// attempt was in flight. Some observers do not [want all events](super::Observe::wants_all): these get `Started` only
+/// for hedges, and no `Succeeded` for a first attempt.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
@@ -194,9 +193,9 @@ pub enum EventKind<'a> {
     /// disconnected or as the losing branch of a `select!`.
     ///
     /// The end of a call that drops another one within its attempt tells of that, so there the other one has this
-    /// event only if it is in doubt and the end does not say so. No event has a call that waits for an attempt to begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an
-    /// [`Admission`](crate::call::Admission), a stream after its first content, and a call that is dropped by a
-    /// panic.
+    /// event only if it is in doubt and the end does not say so. These have none: a call that waits for an attempt to
+    /// begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an [`Admission`](crate::call::Admission), a stream
+    /// after its first content, and a call that is dropped by a panic.
     ///
     /// The event knows the place of its request only if it is in doubt.
     #[non_exhaustive]

@@ -137,7 +137,7 @@ fn lacks_retry(event: &Event<'_>, failure: &AttemptFailure<'_>) -> bool {
 /// Returns whether the store of a fleet answers, so that the limits are those of all members.
 #[cfg(feature = "fleet")]
 fn is_shared(event: &Event<'_>) -> bool {
-    event.gauges.fleet.is_some_and(|it| it.state.tells_limits())
+    event.gauges.fleet.is_some_and(|it| it.state.shares())
 }
 
 type Site = &'static Location<'static>;

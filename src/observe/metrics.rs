@@ -272,9 +272,8 @@ fn gauges(event: &Event<'_>, name: &SharedString) {
     }
     #[cfg(feature = "fleet")]
     if let Some(status) = gauges.fleet {
-        let is_shared = matches!(status.state, fleet::State::Shared | fleet::State::Learning);
         set("resile_fleet_members", Some(status.members));
-        set("resile_fleet_shared", Some(u32::from(is_shared)));
+        set("resile_fleet_shared", Some(u32::from(status.state.shares())));
         if let Some(age) = status.age {
             gauge!("resile_fleet_age_seconds", "upstream" => name.clone()).set(age.as_secs_f64());
         }

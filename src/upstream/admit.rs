@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::began::Began;
 use super::guard::Owned;
 use super::held::{Admit, Asked, Held, enter, refused_within, release, reserve, resume};
-use super::progress::Refuser;
+use super::progress::{Progress, Refuser};
 use super::strain::Limited;
 use super::{Endpoint, Guard, Slot, lending, limits, priority};
 use crate::breaker::{Open, Owner, Ticket};
 use crate::cooldown::Cooldown;
 use crate::observe::HeldBy;
 use crate::policy::StopReason;
-use crate::quota::Reserved;
+use crate::quota::{Demand, Reserved};
 use crate::throttle::Throttle;
 use crate::time::{Timer, nanos};
 
@@ -107,8 +107,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         let mut reserved = Reserved::NONE;
         if let Some(quota) = &parts.quota {
-            let mut demand = self.target.demand();
-            demand.standing.is_retry = self.progress.is_retry();
+            let demand = next_demand(&self.target, &self.progress);
             let asked = Asked { waker, now, ends_at };
             reserved = match reserve(held, parts, quota, &demand, &asked, &owned) {
                 Ok((reserved, false)) => reserved,
@@ -187,11 +186,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let parts = self.target.parts()?;
         let quota = parts.quota.as_ref()?;
         let is_lent = lending::is_within_any() && lending::is_within(parts);
-        (!is_lent).then(|| {
-            let mut demand = priority::inherited(&self.target.demand());
-            demand.standing.is_retry = self.progress.is_retry();
-            quota.forecast(&demand, now)
-        })
+        let demand = || priority::inherited(&next_demand(&self.target, &self.progress));
+        (!is_lent).then(|| quota.forecast(&demand(), now))
     }
 
     /// Returns the rest of the cooldown's hold at `now` if it lasts until `ends_at` or longer.
@@ -206,4 +202,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let breaker = self.target.parts()?.breaker.as_ref()?;
         breaker.refusal_within(delay, &Owned::new(&self.target))
     }
+}
+
+/// Returns the demand of the next attempt of a call that has come so far.
+fn next_demand<'a>(target: &'a impl Endpoint, progress: &Progress) -> Demand<'a> {
+    let mut demand = target.demand();
+    demand.standing.is_retry = progress.is_retry();
+    demand
 }

@@ -291,7 +291,7 @@ fn tell_all<X: Endpoint<Timer: Timer>>(target: &X, findings: &Findings) {
     let now = nanos(target.timer().now());
     for finding in findings.iter().flatten() {
         #[cfg(feature = "fleet")]
-        if let Some(quota) = parts.quota.as_ref().filter(|_| !parts.fleet.tells_limits()) {
+        if let Some(quota) = parts.quota.as_ref().filter(|_| !parts.fleet.shares()) {
             let is_lower = finding.is_used && finding.is_lower();
             quota.note_alone(finding.dimension, is_lower && finding.by != Evidence::Accepted);
         }

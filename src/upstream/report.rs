@@ -106,6 +106,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let outcome = verdict
             .map_or(NEUTRAL, |verdict| Outcome { health: verdict.health(), hint: verdict.wait() });
         let is_refused = outcome.health == Health::Throttling;
+        let own_limit = is_refused && verdict.is_some_and(|verdict| verdict.is_own_limit());
         let is_failure = is_refused || outcome.health == Health::Failing;
         let owned = Owned::with_failure(&self.target, failure.filter(|_| is_failure));
         // The timer may panic. `held` is then still set, and the guard's drop gives it back.
@@ -126,9 +127,8 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(quota) = &parts.quota {
             let demand = self.target.demand();
             match verdict {
-                Some(verdict) if is_refused => {
+                _ if is_refused => {
                     let resume = now.saturating_add(new_hold.map_or(0, nanos));
-                    let own_limit = verdict.is_own_limit();
                     #[cfg(feature = "fleet")]
                     if own_limit && parts.fleet.is_shared() {
                         parts.fleet.empties(resume);
@@ -151,7 +151,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         }
         if let Some(breaker) = &parts.breaker {
             let at = at.or(learning.map(|_| now));
-            let own_limit = is_refused && verdict.is_some_and(|verdict| verdict.is_own_limit());
             let outcome = if own_limit && parts.answers_own_limits() { NEUTRAL } else { outcome };
             breaker.settle(ticket, began.known(), outcome, at, &owned);
         }

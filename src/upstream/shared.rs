@@ -223,10 +223,10 @@ impl<M: Timer> Shared<'_, M> {
     /// Adds units, or takes them if `units` is negative. Calls that wait for units are woken.
     /// A budget never goes below zero.
     ///
-    /// Adding nothing says that the store has nothing left, so do not add the nothing of an exchange in
-    /// which a process wants no more or of one that has no answer. Then a call that waits for units of a quota is a strain for operators
-    /// for a second and a half, and a retry that a spent budget refuses is one of the fleet. Adding nothing to a
-    /// budget that can pay for a retry takes this word back.
+    /// Adding nothing says that the store has nothing left. So add nothing only after an answer, and only if the process
+    /// wanted more. Then a call that waits for units of a quota is a strain for operators for a second and a half, and a
+    /// retry that a spent budget refuses is one of the fleet. Adding nothing to a budget that can pay for a retry takes
+    /// this word back.
     /// Without that word the call is a strain only when it has waited for 250 ms and the store
     /// [has answered](Self::answered) meanwhile, and the retry is one of
     /// this process, whose line has other words.
