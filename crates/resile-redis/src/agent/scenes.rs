@@ -268,11 +268,18 @@ fn an_outage_with_one_silence_tells_its_length_only() {
     assert!(end.contains("silences=1"), "{end}");
 }
 
-/// Plays three processes with a server that fails from 10 s on. Returns the begin and the end of the outage of one.
-fn outage(failure: fn(&Job, Duration) -> Option<Failure>) -> (String, String) {
+/// Plays three processes with a server that fails so. Returns the lines of one at INFO and above.
+fn failing(failure: fn(&Job, Duration) -> Option<Failure>) -> Vec<String> {
     let mut scene = late(3);
     (scene.calls, scene.server, scene.failure) = (vec![20.0; 3], vec![at(0)], failure);
-    let lines = lines(&scene, 26);
+    let mut lines = lines(&scene, 30);
+    lines.retain(|line| line.contains(" one: "));
+    lines
+}
+
+/// Returns the begin and the end of an outage with a server that fails so from 10 s on.
+fn outage(failure: fn(&Job, Duration) -> Option<Failure>) -> (String, String) {
+    let lines = failing(failure);
     let with = |text: &str| {
         let text = format!(" one: fleet: {text}");
         let told: Vec<_> = lines.iter().filter(|line| line.contains(&text)).collect();
@@ -371,10 +378,8 @@ fn is_mixed(end: &str) {
 /// The first warning has the reason of the silence, so a refusal after it has a warning of its own, once.
 #[test]
 fn a_refusal_after_a_silence_is_told_once() {
-    let still = |failure: fn(&Job, Duration) -> Option<Failure>| {
-        let mut scene = late(3);
-        (scene.calls, scene.server, scene.failure) = (vec![20.0; 3], vec![at(0)], failure);
-        let mut lines = lines(&scene, 30);
+    let still = |failure| {
+        let mut lines = failing(failure);
         lines.retain(|line| line.contains(" one: fleet: still in safe mode: "));
         lines
     };

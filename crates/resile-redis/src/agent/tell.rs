@@ -110,9 +110,9 @@ impl<M: Timer> Agent<'_, M> {
         let upstream = self.shared.upstream().name();
         match (told, self.outage) {
             (State::Safe, None) => {
-                let is_silent = self.silence(now).is_some();
-                self.outage = Some(if is_silent { Reason::Silence } else { Reason::Refusal });
-                self.tell_safe_mode(now);
+                let silence = self.silence(now);
+                self.outage = Some(silence.map_or(Reason::Refusal, |_| Reason::Silence));
+                self.tell_safe_mode(silence);
             }
             (State::Safe, Some(Reason::Silence)) if self.refuses(now) => {
                 self.outage = Some(Reason::Refusal);
@@ -173,11 +173,14 @@ impl<M: Timer> Agent<'_, M> {
     }
 
     /// Warns that the process uses its part alone, with the reason.
-    fn tell_safe_mode(&self, now: Duration) {
+    fn tell_safe_mode(&self, silence: Option<Duration>) {
         let upstream = self.shared.upstream().name();
         let error = self.last_error.as_deref().unwrap_or_default();
         let (divisor, members) = (self.divisor(), self.census.known());
-        match (self.answered_at, self.silence(now)) {
+        let (known, mode) = (processes(members), self.plan.fail_mode);
+        let assumed = assumed(mode, members, divisor);
+        let part = part(mode, divisor, &self.owns, self.alone());
+        match (self.answered_at, silence) {
             (None, _) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
                 upstream,
@@ -185,65 +188,44 @@ impl<M: Timer> Agent<'_, M> {
                 "{upstream}: fleet: no exchange with the store has succeeded yet, so nothing is \
                  shared: {error}"
             ),
-            (None, _) => {
-                let part = part(self.plan.fail_mode, divisor, &self.owns, self.alone());
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    members = divisor,
-                    "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                     process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
-                );
-            }
-            (_, Some(silence)) if self.leases.is_empty() => {
-                let known = processes(members);
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    members,
-                    elapsed_ms = millis(silence),
-                    "{upstream}: fleet: safe mode: no answer of the store for \
-                     {silence:.1?}, {known} known last, so nothing is shared: {error}"
-                );
-            }
-            (_, Some(silence)) => {
-                let known = processes(members);
-                let mode = self.plan.fail_mode;
-                let assumed = assumed(mode, members, divisor);
-                let part = part(mode, divisor, &self.owns, self.alone());
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    members,
-                    elapsed_ms = millis(silence),
-                    "{upstream}: fleet: safe mode: no answer of the store for \
-                     {silence:.1?}, {known} known last{assumed}, so this process uses \
-                     {part}: {error}"
-                );
-            }
-            (_, None) if self.leases.is_empty() => {
-                let known = processes(members);
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    members,
-                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
-                     known last, so nothing is shared: {error}"
-                );
-            }
-            (_, None) => {
-                let known = processes(members);
-                let mode = self.plan.fail_mode;
-                let assumed = assumed(mode, members, divisor);
-                let part = part(mode, divisor, &self.owns, self.alone());
-                tracing::warn!(
-                    target: "resile",
-                    upstream,
-                    members,
-                    "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
-                     known last{assumed}, so this process uses {part}: {error}"
-                );
-            }
+            (None, _) => tracing::warn!(
+                target: "resile",
+                upstream,
+                members = divisor,
+                "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
+                 process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+            ),
+            (_, Some(silence)) if self.leases.is_empty() => tracing::warn!(
+                target: "resile",
+                upstream,
+                members,
+                elapsed_ms = millis(silence),
+                "{upstream}: fleet: safe mode: no answer of the store for \
+                 {silence:.1?}, {known} known last, so nothing is shared: {error}"
+            ),
+            (_, Some(silence)) => tracing::warn!(
+                target: "resile",
+                upstream,
+                members,
+                elapsed_ms = millis(silence),
+                "{upstream}: fleet: safe mode: no answer of the store for \
+                 {silence:.1?}, {known} known last{assumed}, so this process uses \
+                 {part}: {error}"
+            ),
+            (_, None) if self.leases.is_empty() => tracing::warn!(
+                target: "resile",
+                upstream,
+                members,
+                "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                 known last, so nothing is shared: {error}"
+            ),
+            (_, None) => tracing::warn!(
+                target: "resile",
+                upstream,
+                members,
+                "{upstream}: fleet: safe mode: exchanges with the store fail, {known} \
+                 known last{assumed}, so this process uses {part}: {error}"
+            ),
         }
     }
 

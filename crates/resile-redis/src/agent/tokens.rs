@@ -76,6 +76,14 @@ impl World<'_> {
         std::iter::repeat_with(|| budget.withdraw()).take_while(|paid| *paid).count()
     }
 
+    /// Uses all tokens of the process and of the store.
+    fn exhaust(&mut self) {
+        for _ in 0..50 {
+            self.spend();
+            self.run(Duration::from_millis(200), true);
+        }
+    }
+
     /// Returns the end of a call whose retry the budget does not pay for.
     fn refused(&self) -> String {
         let down = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
@@ -138,10 +146,7 @@ fn an_answer_that_brings_nothing_is_no_word_on_a_store_with_tokens() {
 #[test]
 fn a_store_that_has_said_none_has_none() {
     play(|world| {
-        for _ in 0..50 {
-            world.spend();
-            world.run(Duration::from_millis(200), true);
-        }
+        world.exhaust();
         assert_eq!(world.level(), 0);
         let words = world.refused();
         assert!(words.contains(NONE), "{words}");
@@ -155,10 +160,7 @@ fn a_store_that_has_said_none_has_none() {
 #[test]
 fn a_store_that_has_tokens_again_has_not_said_that_it_has_none() {
     play(|world| {
-        for _ in 0..50 {
-            world.spend();
-            world.run(Duration::from_millis(200), true);
-        }
+        world.exhaust();
         let words = world.refused();
         assert!(words.contains(NONE), "{words}");
         let budget = world.shared.upstream().budget().unwrap();
