@@ -1,5 +1,6 @@
 //! A call that the program drops: the observer is told of an attempt in flight, once, and of nothing else.
 
+use std::error::Error;
 use std::future::{pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -8,11 +9,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use resile::classify::ClassifyExt;
-use resile::observe::Event;
+use resile::http::Failure;
+use resile::observe::{Event, Observe};
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, FallbackPolicy, HedgePolicy, Jitter, Never, ResilienceExt, RetryPolicy, Upstream,
-    Verdict, fallback, hedge, retry, retry_stream,
+    Attempt, Backoff, Classify, FallbackPolicy, HedgePolicy, Jitter, Never, ResilienceExt,
+    RetryPolicy, Upstream, Verdict, fallback, hedge, http, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, poll};
@@ -24,11 +26,13 @@ const ORDER: &str = ", the request may have been executed and must not be sent a
 #[derive(Default)]
 struct Seen(Mutex<Vec<(&'static str, String)>>);
 
-impl Seen {
+impl Observe for Seen {
     fn observe(&self, event: &Event<'_>) {
         self.0.lock().unwrap().push((event.kind.as_str(), event.to_string()));
     }
+}
 
+impl Seen {
     fn words(&self) -> Vec<&'static str> {
         self.0.lock().unwrap().iter().map(|(word, _)| *word).collect()
     }
@@ -93,8 +97,7 @@ fn a_retry_that_is_dropped_tells_of_an_attempt_in_flight_once() {
     {
         let told =
             drop_at_every_await(&async |script: &Script, upstream: &Upstream<_>, seen: &Seen| {
-                let observer = |event: &Event<'_>| seen.observe(event);
-                let upstream = upstream.observed_by(&observer);
+                let upstream = upstream.observed_by(seen);
                 retry(|_| script.play(), policy, Never).on(upstream).await.map_err(drop)
             });
         assert!(told > 8, "{told}");
@@ -105,20 +108,17 @@ fn a_retry_that_is_dropped_tells_of_an_attempt_in_flight_once() {
 fn a_single_call_that_is_dropped_tells_of_it_once() {
     let told =
         drop_at_every_await(&async |script: &Script, upstream: &Upstream<_>, seen: &Seen| {
-            let observer = |event: &Event<'_>| seen.observe(event);
-            let upstream = upstream.observed_by(&observer);
+            let upstream = upstream.observed_by(seen);
             script.play().through(upstream, |_: &Down| true).await.map_err(drop)
         });
     assert!(told > 5, "{told}");
 }
 
 /// Starts a call, drops it after three seconds and returns the lines that tell of it.
-fn lines<F: Future>(
-    call: impl FnOnce(Upstream<ManualTimer>) -> F,
-    seen: &Seen,
-    timer: &ManualTimer,
-) -> Vec<String> {
-    let mut call = Box::pin(call(Upstream::new("shop").with_timer(timer.clone())));
+fn lines<T>(call: impl AsyncFnOnce(&Upstream<ManualTimer>, &Seen) -> T) -> Vec<String> {
+    let (seen, timer) = (Seen::default(), ManualTimer::new());
+    let upstream = Upstream::new("shop").with_timer(timer.clone());
+    let mut call = Box::pin(call(&upstream, &seen));
     for _ in 0..3 {
         assert!(poll(call.as_mut()).is_pending());
         timer.advance(SECOND);
@@ -127,25 +127,24 @@ fn lines<F: Future>(
     seen.dropped()
 }
 
+/// Returns the lines that tell of a request without an answer.
+fn hangs<E: Error + 'static>(classifier: impl Classify<E>) -> Vec<String> {
+    lines(async |upstream, seen| {
+        let hang = |_| pending::<Result<(), E>>();
+        let policy = POLICY.with_classifier(classifier);
+        retry(hang, policy, Never).on(upstream.observed_by(seen)).await.map_err(drop)
+    })
+}
+
 /// An order that nobody may send again has the words that its cut would have. A read has none.
 #[test]
 fn the_words_are_those_of_the_classifier_on_a_cut() {
     for (verdict, words) in [
-        (Some(Verdict::transient().not_again()), ORDER),
-        (Some(Verdict::transient()), ""),
-        (Some(Verdict::transient().keyed()), ""),
+        (Verdict::transient().not_again(), ORDER),
+        (Verdict::transient(), ""),
+        (Verdict::transient().keyed(), ""),
     ] {
-        let (seen, timer) = (Seen::default(), ManualTimer::new());
-        let policy = POLICY.with_classifier((|_: &Down| true).cut_is(verdict.unwrap()));
-        let told = lines(
-            async |upstream| {
-                let observer = |event: &Event<'_>| seen.observe(event);
-                let hang = |_| pending::<Result<(), Down>>();
-                retry(hang, policy, Never).on(upstream.observed_by(&observer)).await
-            },
-            &seen,
-            &timer,
-        );
+        let told = hangs((|_: &Down| true).cut_is(verdict));
         assert_eq!(told, [format!("shop: dropped in flight in attempt 1 after 3.0s{words}")]);
     }
 }
@@ -153,41 +152,27 @@ fn the_words_are_those_of_the_classifier_on_a_cut() {
 /// The retry before has waited for a second.
 #[test]
 fn the_attempt_and_the_time_are_those_of_the_call() {
-    let (seen, timer) = (Seen::default(), ManualTimer::new());
-    let told = lines(
-        async |upstream| {
-            let observer = |event: &Event<'_>| seen.observe(event);
-            let once = async |attempt: resile::Attempt| match attempt.number() {
-                1 => Err::<(), _>(Down(1)),
-                _ => pending().await,
-            };
-            retry(once, POLICY, Never).on(upstream.observed_by(&observer)).await
-        },
-        &seen,
-        &timer,
-    );
+    let told = lines(async |upstream, seen| {
+        let once = async |attempt: Attempt| match attempt.number() {
+            1 => Err::<(), _>(Down(1)),
+            _ => pending().await,
+        };
+        retry(once, POLICY, Never).on(upstream.observed_by(seen)).await
+    });
     assert_eq!(told, ["shop: dropped in flight in attempt 2 after 3.0s"]);
 }
 
 #[test]
 fn a_stream_tells_of_a_drop_before_its_first_content_only() {
     for (items, expected) in [(0, 1), (2, 0)] {
-        let (seen, timer) = (Seen::default(), ManualTimer::new());
-        let told = lines(
-            async |upstream| {
-                let observer = |event: &Event<'_>| seen.observe(event);
-                let open = |_| {
-                    let items = (0..items).map(Ok::<_, Down>);
-                    ready(Ok(
-                        futures_util::stream::iter(items).chain(futures_util::stream::pending())
-                    ))
-                };
-                let answer = retry_stream(open, POLICY, Never).on(upstream.observed_by(&observer));
-                answer.collect::<Vec<_>>().await
-            },
-            &seen,
-            &timer,
-        );
+        let told = lines(async |upstream, seen| {
+            let open = |_| {
+                let items = (0..items).map(Ok::<_, Down>);
+                ready(Ok(futures_util::stream::iter(items).chain(futures_util::stream::pending())))
+            };
+            let answer = retry_stream(open, POLICY, Never).on(upstream.observed_by(seen));
+            answer.collect::<Vec<_>>().await
+        });
         assert_eq!(told.len(), expected, "{told:?}");
     }
 }
@@ -197,44 +182,42 @@ fn a_stream_tells_of_a_drop_before_its_first_content_only() {
 fn a_call_that_another_call_drops_has_no_line() {
     let (seen, timer) = (Seen::default(), ManualTimer::new());
     let upstream = Upstream::new("shop").with_timer(timer.clone());
-    let observer = |event: &Event<'_>| seen.observe(event);
     let inner = || async {
         let hang = |_| pending::<Result<(), Down>>();
-        let call = retry(hang, RetryPolicy::new(), Never).on(upstream.observed_by(&observer));
+        let call = retry(hang, RetryPolicy::new(), Never).on(upstream.observed_by(&seen));
         call.await.map_err(|_| Down(1))
     };
     let limits = POLICY.with_attempts(1).with_attempt_timeout(SECOND);
-    let outer = retry(|_| inner(), limits, Never).on(upstream.observed_by(&observer));
+    let outer = retry(|_| inner(), limits, Never).on(upstream.observed_by(&seen));
     super::script::drive(outer, &timer).unwrap_err();
     let policy = FallbackPolicy::new().with_total_timeout(SECOND);
     let models = ["first"];
-    let outer = fallback(&models, |_| inner(), policy, Never).on(upstream.observed_by(&observer));
+    let outer = fallback(&models, |_| inner(), policy, Never).on(upstream.observed_by(&seen));
     super::script::drive(outer, &timer).unwrap_err();
     let policy = HedgePolicy::new().with_delay(SECOND);
-    let second = async |attempt: resile::Attempt| match attempt.number() {
+    let second = async |attempt: Attempt| match attempt.number() {
         1 => inner().await,
         _ => Ok(()),
     };
-    let outer = hedge(second, policy, Never).on(upstream.observed_by(&observer));
+    let outer = hedge(second, policy, Never).on(upstream.observed_by(&seen));
     super::script::drive(outer, &timer).unwrap();
     assert_eq!(seen.dropped(), [""; 0]);
     assert!(seen.words().contains(&"lost"), "{:?}", seen.words());
 }
 
 /// Drops an order by the attempt timeout of a call around it, and returns the lines of the drop.
-fn dropped_by(outer: RetryPolicy<impl resile::Classify<Down>>) -> Vec<String> {
+fn dropped_by(outer: RetryPolicy<impl Classify<Down>>) -> Vec<String> {
     let (seen, timer) = (Seen::default(), ManualTimer::new());
     let upstream = Upstream::new("shop").with_timer(timer.clone());
-    let observer = |event: &Event<'_>| seen.observe(event);
     let inner = || async {
         let hang = |_| pending::<Result<(), Down>>();
         let order = (|_: &Down| true).cut_is(Verdict::transient().not_again());
         let policy = POLICY.with_classifier(order);
-        let call = retry(hang, policy, Never).on(upstream.observed_by(&observer));
+        let call = retry(hang, policy, Never).on(upstream.observed_by(&seen));
         call.await.map_err(|_| Down(1))
     };
     let outer = outer.with_attempts(1).with_attempt_timeout(SECOND);
-    let outer = retry(|_| inner(), outer, Never).on(upstream.observed_by(&observer));
+    let outer = retry(|_| inner(), outer, Never).on(upstream.observed_by(&seen));
     super::script::drive(outer, &timer).unwrap_err();
     seen.dropped()
 }
@@ -256,20 +239,10 @@ fn an_order_that_an_outer_call_drops_is_told_if_the_outer_call_does_not_tell_it(
 #[test]
 fn the_line_of_an_order_has_its_place() {
     for (order, line) in [
-        (resile::http::Classifier::non_idempotent(), format!("{ORDER} (request: POST /orders)")),
-        (resile::http::Classifier::idempotent(), String::new()),
+        (http::Classifier::non_idempotent(), format!("{ORDER} (request: POST /orders)")),
+        (http::Classifier::idempotent(), String::new()),
     ] {
-        let (seen, timer) = (Seen::default(), ManualTimer::new());
-        let told = lines(
-            async |upstream| {
-                let observer = |event: &Event<'_>| seen.observe(event);
-                let hang = |_| pending::<Result<(), resile::http::Failure>>();
-                let policy = POLICY.with_classifier(order.with_place("POST /orders"));
-                retry(hang, policy, Never).on(upstream.observed_by(&observer)).await
-            },
-            &seen,
-            &timer,
-        );
+        let told = hangs::<Failure>(order.with_place("POST /orders"));
         assert_eq!(told, [format!("shop: dropped in flight in attempt 1 after 3.0s{line}")]);
     }
 }
@@ -279,10 +252,9 @@ fn the_line_of_an_order_has_its_place() {
 fn a_call_that_a_panic_drops_is_not_told() {
     let (seen, timer) = (Seen::default(), ManualTimer::new());
     let upstream = Upstream::new("shop").with_timer(timer);
-    let observer = |event: &Event<'_>| seen.observe(event);
     let panics = AssertUnwindSafe(|| {
         let hang = |_| pending::<Result<(), Down>>();
-        let mut call = Box::pin(retry(hang, POLICY, Never).on(upstream.observed_by(&observer)));
+        let mut call = Box::pin(retry(hang, POLICY, Never).on(upstream.observed_by(&seen)));
         assert!(poll(call.as_mut()) == Poll::Pending);
         panic!("the program");
     });

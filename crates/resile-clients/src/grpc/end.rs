@@ -32,9 +32,9 @@ use crate::chain::links;
 /// `INVALID_ARGUMENT` or with `RESOURCE_EXHAUSTED` and a `RetryInfo`. The caller would read "without effect" from
 /// that. So the code is then `UNKNOWN`, which a caller reads as not known, and the message has the words of the
 /// call. The metadata of the server stay, but its details do not, and their wait becomes a pushback. The status of
-/// the server is still the [last error](GaveUp::last) of the source. A read keeps the status of the server. So does a write under
-/// [`idempotent`](crate::Classifier::idempotent), because to send it again does no harm: if its caller must know whether
-/// it was executed, it is [`keyed`](crate::Classifier::keyed).
+/// the server is still the [last error](GaveUp::last) of the source. A read keeps the status of the server. So does
+/// a write under [`idempotent`](crate::Classifier::idempotent), because to send it again does no harm: if its caller
+/// must know whether it was executed, it is [`keyed`](crate::Classifier::keyed).
 ///
 /// # The wait and the words
 ///

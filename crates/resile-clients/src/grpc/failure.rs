@@ -106,8 +106,8 @@ impl From<Status> for Failure {
 }
 
 /// Converts into `DEADLINE_EXCEEDED` with the limit as its source, so a stream of failures can have an
-/// `idle_timeout` and a call a [`timeout`](resile::ResilienceExt::timeout). The verdict is that on a cut attempt and not that on the code of a
-/// server: a read is sent again, and an order is in doubt.
+/// `idle_timeout` and a call a [`timeout`](resile::ResilienceExt::timeout). The verdict is that on a cut attempt and
+/// not that on the code of a server: a read is sent again, and an order is in doubt.
 impl From<Elapsed> for Failure {
     fn from(elapsed: Elapsed) -> Self {
         let mut status = Status::deadline_exceeded(elapsed.to_string());

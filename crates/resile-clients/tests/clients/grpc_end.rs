@@ -163,7 +163,7 @@ async fn a_judge_of_the_program_does_not_hide_the_key() {
     assert_eq!(status.message(), words);
 }
 
-/// What the next caller of each kind gets, and what stays for this one.
+/// The next caller learns the wait, and this one keeps the status of the server.
 #[tokio::test]
 async fn the_wait_and_the_metadata_of_the_last_answer_stay() {
     let details = Bytes::from(details(60, None));

@@ -49,9 +49,9 @@ use crate::{BoxError, Failed, RetryLayer};
 ///
 /// # Errors
 ///
-/// A status: that of the server, or the one that [`to_status`] makes of the end of a call without an
-/// answer, or of an order that an earlier attempt may have executed. [`gave_up`](super::gave_up) returns the end of the call. A status that comes behind the first
-/// message of an answer has none, because the call has succeeded then.
+/// A status: that of the server, or the one that [`to_status`] makes. It makes one if the call ends without an
+/// answer, or if an earlier attempt may have executed an order. [`gave_up`](super::gave_up) returns the end of the
+/// call. A status that comes behind the first message of an answer has none, because the call has succeeded then.
 ///
 /// # Cancel safety
 ///
