@@ -108,7 +108,7 @@ impl Quota {
             return (0, 0);
         }
         let (had_input, had_output) = (reserved.is_input_charged(), reserved.is_output_charged());
-        let mut change = reserved.charge(cost, &self.charge, usage);
+        let change = reserved.charge(cost, &self.charge, usage);
         if !had_input && reserved.is_input_charged() && cost.known_input().is_none() {
             self.estimate_of(cost).record_input(u64::from(change.input.1));
         }
@@ -122,11 +122,7 @@ impl Quota {
             }
             return (before, before);
         }
-        // A reported level has the actual input already.
-        if reserved.is_reported() && !self.charge.reserves_maximum() {
-            change.input.0 = change.input.0.min(change.input.1);
-        }
-        self.change(&change, now);
+        self.change(&change, reserved.is_reported() && !self.charge.reserves_maximum(), now);
         if settles {
             self.settle_output(reserved_output);
         }
@@ -136,16 +132,23 @@ impl Quota {
         (before, charged)
     }
 
-    /// Changes the charged tokens. Wakes no waiter.
+    /// Changes the charged tokens. A reported level has the actual input already, so if the answer
+    /// `is_reported`, no input goes back to such a level. Wakes no waiter.
     #[inline]
-    fn change(&self, change: &Change, now: u64) {
+    fn change(&self, change: &Change, is_reported: bool, now: u64) {
         let wide = |(from, to): (u32, u32)| (u64::from(from), u64::from(to));
         let (input, output) = (wide(change.input), wide(change.output));
         let changes = [(0, 0), input, output, (input.0 + output.0, input.1 + output.1)];
-        for (bucket, (from, to)) in self.buckets.iter().zip(changes) {
-            if let Some(bucket) = bucket {
-                bucket.change(from, to, now);
-            }
+        let given_back = input.0.saturating_sub(input.1);
+        for (dimension, (from, to)) in Dimension::ALL.into_iter().zip(changes) {
+            let Some(bucket) = &self.buckets[dimension.index()] else { continue };
+            let has_input = matches!(dimension, Dimension::Input | Dimension::Tokens);
+            let kept = if is_reported && has_input && bucket.pace().is_reported() {
+                given_back
+            } else {
+                0
+            };
+            bucket.change(from - kept, to, now);
         }
     }
 
@@ -193,7 +196,7 @@ impl Quota {
             bucket.give_back(1);
         }
         let (input, output) = (reserved.input(cost), reserved.output());
-        self.change(&Change { input: (input, 0), output: (output, 0) }, 0); // adds nothing
+        self.change(&Change { input: (input, 0), output: (output, 0) }, false, 0); // adds nothing
         if !reserved.is_output_charged() {
             self.settle_output(output);
         }

@@ -27,6 +27,11 @@ fn amount() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..12_u64, 4 => 0..3_000_u64, 1 => Just(u64::from(u32::MAX))]
 }
 
+/// A limit that is used up counts also in a quota without it.
+fn remaining() -> impl Strategy<Value = u64> {
+    prop_oneof![1 => Just(0), 3 => 0..4_000_u64]
+}
+
 fn usage() -> impl Strategy<Value = Usage> {
     let input = proptest::option::of((amount(), 0..40_u64, 0..40_u64));
     (input, proptest::option::of(amount())).prop_map(|(input, output)| {
@@ -53,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (at(), usage()).prop_map(|(at, usage)| Step::Settle(at, usage)),
         2 => (at(), prop::sample::select(verdicts))
             .prop_map(|(at, verdict)| Step::Failed(at, verdict)),
-        1 => (at(), prop::sample::select(&Dimension::ALL[..]), 0..4_000_u64)
+        1 => (at(), prop::sample::select(&Dimension::ALL[..]), remaining())
             .prop_map(|(at, dimension, units)| Step::Learn(at, dimension, units)),
         3 => at().prop_map(Step::Drop),
     ]

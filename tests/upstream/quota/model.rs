@@ -176,7 +176,7 @@ impl Model {
     /// Charges the usage in place of what the attempt holds.
     pub(crate) fn record(&mut self, held: &mut Held, usage: Usage) {
         held.is_sent = true;
-        let mut before = *held;
+        let before = *held;
         if let Some(input) = usage.input() {
             let charged = input + self.weighted(usage);
             if !held.has_input && !held.knows_input {
@@ -196,11 +196,15 @@ impl Model {
                 held.output = output;
             }
         }
-        // A reported level has the actual input already.
+        // A reported level has the actual input already, and so has no more input to give back.
+        let (mut from, now) = (before.amounts(), held.amounts());
         if held.has_limits && !self.charge.reserves_maximum() {
-            before.input = before.input.min(held.input);
+            let more = before.input.saturating_sub(held.input);
+            for index in [1, 3] {
+                from[index] -= if self.reported[index] { more } else { 0 };
+            }
         }
-        self.change(before.amounts(), held.amounts());
+        self.change(from, now);
     }
 
     /// Returns the charged tokens of the cache. The weights of the presets are 0 and 1.
@@ -213,8 +217,10 @@ impl Model {
         held.is_sent = true;
         for dimension in Dimension::ALL {
             let is_limited = self.buckets[dimension as usize].is_some();
-            if let Some(remaining) = limits.get(dimension).remaining.filter(|_| is_limited) {
-                held.has_limits = true;
+            let Some(remaining) = limits.get(dimension).remaining else { continue };
+            // A limit that is used up explains a refusal, whether the quota has it or not.
+            held.has_limits |= is_limited || remaining == 0;
+            if is_limited {
                 self.reported[dimension as usize] = true;
                 self.lower(dimension, remaining);
             }
