@@ -151,7 +151,7 @@ chapter! {
         "crate::Classify::error_type" "crate::observe::Metrics" "crate::observe::Event"
         "crate::Upstream::observed_by" "crate::upstream::Observed"
         "crate::observe::AttemptFailure::source" "crate::Upstream::with_shared_observer"
-        "crate::Run" "crate::Run::progressed" "crate::hedge()"
+        "crate::Run::progressed" "crate::hedge()" "crate::Run::next" "crate::call::Admission"
     ]
     include_str!("../docs/guide/observing.md")
 }

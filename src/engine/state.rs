@@ -67,11 +67,19 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
     }
 
     /// Releases what the attempt in flight holds, after the caller dropped the attempt. The upstream does
-    /// not count it.
+    /// not count it. Its limit stays, so a drop of the call tells of the attempt unless the call
+    /// [goes on](Self::go_on).
     pub(crate) fn release_attempt(&mut self, slot: usize) {
         self.engine.note_effect();
         self.engine.guard.release_dropped(slot);
-        self.engine.until.set(Until::Nothing);
+    }
+
+    /// Forgets the attempt that the caller dropped last, because the caller asks for another one.
+    #[inline]
+    pub(crate) const fn go_on(&mut self) {
+        if self.engine.until.is_in_flight() {
+            self.engine.until.set(Until::Nothing);
+        }
     }
 
     /// Drops the future of the attempt in `slot` by `drop`, before its finish is reported.

@@ -194,8 +194,12 @@ pub enum EventKind<'a> {
     ///
     /// The end of a call that drops another one within its attempt tells of that, so there the other one has this
     /// event only if it is in doubt and the end does not say so. These have none: a call that waits for an attempt to
-    /// begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an [`Admission`](crate::call::Admission), a stream
+    /// begin, a [`hedge`](crate::hedge()), an attempt that [`Run::next`](crate::Run::next) or
+    /// [`Run::blocking_next`](crate::Run::blocking_next) began, an [`Admission`](crate::call::Admission), a stream
     /// after its first content, and a call that is dropped by a panic.
+    ///
+    /// A [`Run`](crate::Run) may go on after a drop of its [`attempt`](crate::Run::attempt). So it has this event at its
+    /// own drop, and only if neither another attempt nor a report came after the drop of the attempt.
     ///
     /// The event knows the place of its request only if it is in doubt.
     #[non_exhaustive]

@@ -149,7 +149,8 @@ where
     /// attempt, and a breaker's probe is free at once. Dropping the future while it waits leaves
     /// the queue, but the delay continues to run. In both cases the run may go on, and the next
     /// attempt then counts as a retry and is paid for as a retry. Dropping the run gives back the
-    /// budget token of a retry that has not started.
+    /// budget token of a retry that has not started. If its last attempt was dropped in flight, the
+    /// observer gets [`EventKind::Dropped`](crate::observe::EventKind::Dropped).
     ///
     /// # Panics
     ///
@@ -183,6 +184,7 @@ where
     /// Dropping the future leaves the queue, but the delay continues to run and the run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
+        self.call.go_on();
         let mut wait =
             pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
         poll_fn(|cx| wait.as_mut().poll(cx)).await
@@ -223,6 +225,7 @@ where
     /// ```
     pub fn blocking_next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
+        self.call.go_on();
         self.call.block_between(0)
     }
 
@@ -362,8 +365,11 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let call = &mut this.run.call;
-        if let Phase::Unstarted | Phase::Waiting = this.phase {
+        if let Phase::Unstarted = this.phase {
+            call.go_on();
             *this.phase = Phase::Waiting;
+        }
+        if let Phase::Waiting = this.phase {
             let begun = ready!(call.poll_between(0, None, this.pending.as_mut(), cx));
             *this.phase = if begun.is_ok() { Phase::Polling } else { Phase::Done };
             this.run.has_succeeded = false;

@@ -14,7 +14,7 @@ use resile::observe::{Event, Observe};
 use resile::time::ManualTimer;
 use resile::{
     Attempt, Backoff, Classify, FallbackPolicy, HedgePolicy, Jitter, Never, ResilienceExt,
-    RetryPolicy, Upstream, Verdict, fallback, hedge, http, retry, retry_stream,
+    RetryPolicy, Run, Upstream, Verdict, fallback, hedge, http, retry, retry_stream,
 };
 
 use super::script::{Down, Script, Step, poll};
@@ -114,6 +114,20 @@ fn a_single_call_that_is_dropped_tells_of_it_once() {
     assert!(told > 5, "{told}");
 }
 
+#[test]
+fn a_run_that_is_dropped_with_its_attempt_tells_of_it_once() {
+    let told =
+        drop_at_every_await(&async |script: &Script, upstream: &Upstream<_>, seen: &Seen| {
+            let mut run = Run::new(POLICY, Never).on(upstream.observed_by(seen));
+            loop {
+                if let Some(value) = run.attempt(script.play()).await.map_err(drop)? {
+                    return Ok(value);
+                }
+            }
+        });
+    assert!(told > 8, "{told}");
+}
+
 /// Starts a call, drops it after three seconds and returns the lines that tell of it.
 fn lines<T>(call: impl AsyncFnOnce(&Upstream<ManualTimer>, &Seen) -> T) -> Vec<String> {
     let (seen, timer) = (Seen::default(), ManualTimer::new());
@@ -160,6 +174,45 @@ fn the_attempt_and_the_time_are_those_of_the_call() {
         retry(once, POLICY, Never).on(upstream.observed_by(seen)).await
     });
     assert_eq!(told, ["shop: dropped in flight in attempt 2 after 3.0s"]);
+}
+
+/// Drops an attempt of a run in flight, does this with the run and then drops the run.
+fn run_after(step: &str) -> Vec<String> {
+    lines(async |upstream, seen| {
+        let mut run = Run::new(POLICY, Never).on(upstream.observed_by(seen));
+        let mut attempt = Box::pin(run.attempt(pending::<Result<(), Down>>()));
+        assert!(poll(attempt.as_mut()).is_pending());
+        drop(attempt);
+        match step {
+            "attempt" => assert_eq!(run.attempt(ready(Ok(7))).await.unwrap(), Some(7)),
+            "next" => assert_eq!(run.next().await.unwrap().number(), 2),
+            "blocking_next" => assert_eq!(run.blocking_next().unwrap().number(), 2),
+            "failed" => run.failed(Down(1)).unwrap(),
+            "succeeded" => run.succeeded(()),
+            _ => assert_eq!(step, "nothing"),
+        }
+        pending::<()>().await;
+    })
+}
+
+/// Another attempt or a report tells more of the run than the drop of the attempt before.
+#[test]
+fn a_run_that_goes_on_after_a_dropped_attempt_has_no_line_of_it() {
+    assert_eq!(run_after("nothing"), ["shop: dropped in flight in attempt 1 after 3.0s"]);
+    for step in ["attempt", "next", "blocking_next", "failed", "succeeded"] {
+        assert_eq!(run_after(step), [""; 0], "{step}");
+    }
+}
+
+/// The run does not poll such an attempt, so it does not know whether it is in flight.
+#[test]
+fn an_attempt_by_hand_has_no_line() {
+    let told = lines(async |upstream, seen| {
+        let mut run = Run::<Down, _, _>::new(POLICY, Never).on(upstream.observed_by(seen));
+        run.next().await.unwrap();
+        pending::<()>().await;
+    });
+    assert_eq!(told, [""; 0]);
 }
 
 #[test]

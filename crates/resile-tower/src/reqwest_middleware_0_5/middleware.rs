@@ -63,7 +63,8 @@ use crate::judge::NoClassifier;
 ///
 /// # Cancel safety
 ///
-/// Dropping the call drops the attempt in flight and gives back what it holds at the upstream.
+/// Dropping the call drops the attempt in flight and gives back what it holds at the upstream. The log tells of it
+/// by a line `dropped in flight`, at WARN for a `POST` or a `PATCH` without a key.
 ///
 /// # Examples
 ///

@@ -58,6 +58,7 @@ async fn kept(method: Method, url: &str) -> u16 {
 mod inner;
 mod limits;
 mod rows;
+mod stack;
 mod strategies;
 
 /// The program with the middleware, as the chapter has it.

@@ -15,6 +15,7 @@ use resile_tower::resile::Upstream;
 use resile_tower::resile::observe::{Event, EventKind, Observe};
 use resile_tower::resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_tower::{RetryLayer, UpstreamLayer};
+use tokio::time::timeout;
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::retries::AT_ONCE;
@@ -135,6 +136,60 @@ async fn a_cut_attempt_names_the_place_of_its_request() {
             "/store.Store/Order: did not finish within 1s",
             "POST /orders: did not finish within 1s",
             "did not finish within 1s", // nobody knows a place
+        ]
+    );
+}
+
+/// A middleware that never answers.
+struct Stuck;
+
+#[async_trait::async_trait]
+impl Middleware for Stuck {
+    async fn handle(
+        &self,
+        _: reqwest::Request,
+        _: &mut http::Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        pending().await
+    }
+}
+
+/// The line is the only trace of a call that the program drops, in each form of a client.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_names_its_place_and_its_layer() {
+    static SEEN: Mutex<Vec<(String, u32)>> = Mutex::new(Vec::new());
+    static STORE: Upstream = Upstream::new("store").with_observer(&|event: &Event<'_>| {
+        if let (EventKind::Dropped { .. }, Some(call)) = (&event.kind, &event.call) {
+            assert_eq!(call.site.file(), file!());
+            SEEN.lock().unwrap().push((event.to_string(), call.site.line()));
+        }
+    });
+    const SECOND: Duration = Duration::from_secs(1);
+    let stuck = service_fn(async |_: Request<String>| {
+        pending::<()>().await;
+        Ok::<_, Infallible>(Response::new(()))
+    });
+    let post = |path: &str| Request::post(path).body(String::new()).unwrap();
+    let (layer, layer_line) = (RetryLayer::http(AT_ONCE).on(&STORE), line!());
+    let (once, once_line) = (UpstreamLayer::http(&STORE), line!());
+    let (retries, line) = (RetryMiddleware::new(AT_ONCE).on(&STORE), line!());
+    let client = ClientBuilder::new(reqwest::Client::new()).with(retries).with(Stuck).build();
+
+    let _ = timeout(SECOND, layer.layer(stuck).oneshot(post("/orders?token=secret"))).await;
+    let _ = timeout(SECOND, once.layer(stuck).oneshot(post("/orders"))).await;
+    let _ = timeout(SECOND, client.post("http://store/orders?token=secret").send()).await;
+    let _ = timeout(SECOND, client.get("http://store/stock").send()).await;
+    let told = "store: dropped in flight in attempt 1 after 1.0s";
+    let doubt = "the request may have been executed and must not be sent again";
+    let order = |place: &str| format!("{told}, {doubt} (request: {place})");
+    assert_eq!(
+        *SEEN.lock().unwrap(),
+        [
+            (order("POST /orders"), layer_line),
+            (order("POST /orders"), once_line),
+            (order("POST http://store/orders"), line),
+            (told.to_owned(), line),
         ]
     );
 }

@@ -13,9 +13,7 @@ use reqwest_retry::RetryTransientMiddleware;
 use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure};
-use resile_tower::resile::{
-    Breaker, Classify, GaveUp, Never, StopReason, Upstream, Verdict, retry,
-};
+use resile_tower::resile::{Breaker, Classify, GaveUp, Health, Never, StopReason, Upstream, retry};
 use tokio::net::TcpListener;
 
 use super::rows::{BUSY, POLICY, backoff, client, peer, theirs};
@@ -105,6 +103,19 @@ async fn an_error_of_a_middleware_is_final_as_with_reqwest_retry() {
         assert_eq!(failure.to_string(), "a middleware failed");
         assert!(failure.source().unwrap().is::<NoToken>());
     }
+}
+
+/// The words of HTTP say that nothing was executed, so a middleware that has sent nothing may use them.
+#[tokio::test(start_paused = true)]
+async fn a_failure_of_a_401_by_a_middleware_is_without_effect() {
+    let refuses = || {
+        let answer = http::Response::builder().status(401).body("").unwrap();
+        Error::middleware(Failure::check(answer).unwrap_err())
+    };
+    let below = Fails(refuses as fn() -> Error, Arc::default());
+    let end = ended(below.clone(), &Method::POST, URL).await;
+    assert_eq!((end.reason(), below.1.load(SeqCst)), (StopReason::Fatal, 1), "{end:?}");
+    assert!(end.is_without_effect() && !end.is_in_doubt(), "{end:?}");
 }
 
 /// A token that is missing says nothing of the store.
@@ -217,26 +228,58 @@ fn own(error: Error) -> CallError {
     }
 }
 
-/// Sends by the closure. Returns the attempts, and whether the next call finds the breaker open.
-async fn called(below: impl Middleware, method: &Method, url: &str) -> (u32, bool) {
+/// Sends by the closure. Returns the end of the call, and whether the next call finds the breaker open.
+async fn called(below: impl Middleware, method: &Method, url: &str) -> (GaveUp<CallError>, bool) {
     let http = ClientBuilder::new(client(None)).with(below).build();
     let send = async |_| http.request(method.clone(), url).send().await.map_err(own);
     let classifier = Classifier::for_method(method).over(|http, error: &CallError| match error {
         CallError::Http(failure) => http.classify(failure),
-        CallError::Middleware(_) => Some(Verdict::fatal()),
+        CallError::Middleware(_) => {
+            let verdict = http.unanswered().not_again();
+            Some(verdict.with_health(Health::Unknown).on_cut())
+        }
     });
     let store = Upstream::new("store").with_breaker(Breaker::new().with_consecutive(1));
     let policy = POLICY.with_classifier(classifier);
     let end = retry(send, policy, Never).on(&store).await.unwrap_err();
     let next = retry(send, policy, Never).on(&store).await.unwrap_err();
-    (end.attempts(), next.reason() == StopReason::Open)
+    (end, next.reason() == StopReason::Open)
 }
 
+/// A middleware of the program that fails after a good answer, as one that checks a signature does.
+#[derive(Clone)]
+struct FailsAfter(Arc<AtomicUsize>);
+
+#[async_trait::async_trait]
+impl Middleware for FailsAfter {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut http::Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let answer = next.run(request, extensions).await?;
+        self.0.fetch_add(1, SeqCst);
+        Err(Error::middleware(io::Error::other(format!("no signature on {}", answer.status()))))
+    }
+}
+
+/// An order may have been executed, as with the middleware. A read does no harm.
 #[tokio::test]
 async fn the_closure_ends_after_an_error_of_a_middleware_too() {
     let refused = refused().await;
     for method in [Method::GET, Method::POST] {
-        assert_eq!(called(no_token(), &method, URL).await, (1, false), "{method}");
+        let (address, requests) = peer(Some("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")).await;
+        let url = format!("http://{address}/orders");
+        let after = FailsAfter(Arc::default());
+        for (end, is_open) in
+            [called(no_token(), &method, URL).await, called(after.clone(), &method, &url).await]
+        {
+            assert_eq!((end.reason(), end.attempts()), (StopReason::Fatal, 1), "{method} {end:?}");
+            assert_eq!(end.is_in_doubt(), method == Method::POST, "{method} {end:?}");
+            assert!(!is_open, "{method} {end:?}");
+        }
+        assert_eq!((after.0.load(SeqCst), requests.load(SeqCst)), (2, 2), "{method}");
         let passed = Wraps(Error::Reqwest as fn(_) -> _, Arc::default());
         assert!(called(passed, &method, &refused).await.1, "{method}");
     }
