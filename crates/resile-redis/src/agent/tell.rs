@@ -8,7 +8,7 @@ use resile::upstream::Resource;
 use super::churn::{Churn, list, processes};
 use super::job::Answer;
 use super::notices::Partial;
-use super::part::{assumed, part};
+use super::part::{assumed, part, question};
 use super::round::Outcome;
 use super::silences::Reason;
 use super::step::Agent;
@@ -195,6 +195,7 @@ impl<M: Timer> Agent<'_, M> {
         let (known, mode) = (processes(members), self.plan.fail_mode);
         let assumed = assumed(mode, members, divisor);
         let part = part(mode, divisor, &self.owns, self.alone());
+        let question = question(mode);
         match (self.answered_at, silence) {
             (None, _) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
@@ -208,7 +209,7 @@ impl<M: Timer> Agent<'_, M> {
                 upstream,
                 members = divisor,
                 "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                 process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                 process uses {part}{question}: {error}"
             ),
             (_, Some(silence)) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
