@@ -195,7 +195,7 @@ impl<M: Timer> Agent<'_, M> {
         let (known, mode) = (processes(members), self.plan.fail_mode);
         let assumed = assumed(mode, members, divisor);
         let part = part(mode, divisor, &self.owns, self.alone());
-        let question = question(mode);
+        let first = format!("{part}{}", question(mode));
         match (self.answered_at, silence) {
             (None, _) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
@@ -209,7 +209,7 @@ impl<M: Timer> Agent<'_, M> {
                 upstream,
                 members = divisor,
                 "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                 process uses {part}{question}: {error}"
+                 process uses {first}: {error}"
             ),
             (_, Some(silence)) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
