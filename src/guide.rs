@@ -203,6 +203,7 @@ chapter! {
     #[doc = "[server_page]: #the-server"]
     fleet ["fleet"] [
         "crate::Upstream" "crate::fleet::State" "crate::Upstream::fleet" "crate::GaveUp"
+        "crate::Upstream::quota_rate"
         "crate::GaveUp::retry_after" "crate::Verdict::after" "crate::Breaker::with_open_time"
         "crate::StopReason::Full" "crate::StopReason::Budget" "crate::Drain" "#fleet-redis"
     ]

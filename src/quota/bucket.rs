@@ -65,6 +65,14 @@ impl Bucket {
         &self.rate
     }
 
+    /// Returns the limit of which the bucket uses a share: that of all processes, or else its rate.
+    pub(super) fn limit(&self) -> Rate {
+        #[cfg(feature = "fleet")]
+        return self.lease.limit().unwrap_or(self.rate);
+        #[cfg(not(feature = "fleet"))]
+        self.rate
+    }
+
     pub(super) const fn pace(&self) -> &Pace {
         &self.pace
     }
@@ -334,6 +342,7 @@ impl Bucket {
     /// ended before are lost.
     pub(super) fn end_lease(&self, now: u64) {
         let has_ended = now >= self.lease.end();
+        self.lease.set_limit(None);
         let at = self.moment(now);
         self.update(|word| {
             let level = self.level_of(word, at.now);

@@ -1,6 +1,12 @@
+#[cfg(feature = "fleet")]
+use std::sync::PoisonError;
 use std::sync::atomic::{self, Ordering};
 
+#[cfg(feature = "fleet")]
+use super::rate::Rate;
 use crate::sync::AtomicU64;
+#[cfg(feature = "fleet")]
+use crate::sync::Mutex;
 
 /// The lease of a bucket whose limit is shared with other processes.
 ///
@@ -18,6 +24,13 @@ pub(super) struct Lease {
     resumes_at: atomic::AtomicU64,
     /// The largest amount of a call that did not wait for it.
     refused: AtomicU64,
+    /// True if `limit` has one. A hint that spares the lock, so it is not a subject of a model and always the standard
+    /// library's.
+    #[cfg(feature = "fleet")]
+    has_limit: atomic::AtomicBool,
+    /// The limit that all processes have instead of the configured one.
+    #[cfg(feature = "fleet")]
+    limit: Mutex<Option<Rate>>,
 }
 
 /// The first word of a lease. A larger lease is cut to it.
@@ -42,6 +55,10 @@ impl Lease {
             told: AtomicU64::new(NOT_TOLD),
             resumes_at: atomic::AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            #[cfg(feature = "fleet")]
+            has_limit: atomic::AtomicBool::new(false),
+            #[cfg(feature = "fleet")]
+            limit: Mutex::new(None),
         }
     }
 
@@ -91,6 +108,23 @@ impl Lease {
     #[cfg(feature = "fleet")]
     pub(super) fn refused(&self) -> u64 {
         self.refused.swap(0, Ordering::Relaxed)
+    }
+
+    /// Sets the limit that all processes have instead of the configured one. `None` removes it.
+    #[cfg(feature = "fleet")]
+    pub(super) fn set_limit(&self, limit: Option<Rate>) {
+        let mut kept = self.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = limit;
+        self.has_limit.store(limit.is_some(), Ordering::Relaxed);
+    }
+
+    /// Returns the limit that all processes have instead of the configured one.
+    #[cfg(feature = "fleet")]
+    pub(super) fn limit(&self) -> Option<Rate> {
+        if !self.has_limit.load(Ordering::Relaxed) {
+            return None;
+        }
+        *self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the time before which nothing refills after a refusal, or an earlier one.

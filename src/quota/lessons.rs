@@ -1,6 +1,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::bucket::Bucket;
 use super::finding::Findings;
 use super::pace::Found;
 use super::reserved::Reserved;
@@ -36,7 +37,7 @@ impl Quota {
                 let own = i64::from(amounts[dimension.index()]);
                 falls |= before.is_some_and(|it| it.saturating_sub(bucket.level(now)) > own);
             }
-            let found = bucket.pace().report(bucket.rate(), &limit, self.learning, now)?;
+            let found = bucket.pace().report(&bucket.limit(), &limit, self.learning, now)?;
             Some(self.finding(dimension, found))
         });
         if falls {
@@ -76,9 +77,10 @@ impl Quota {
         Some(self.finding(dimension, found?))
     }
 
-    /// Puts a share of the configured limit in words.
+    /// Puts a share of the configured limit in words, or of the one that all processes have instead.
     fn finding(&self, dimension: Dimension, found: Found) -> Finding {
-        let configured = self.rate(dimension).unwrap_or(Rate::new(0, Duration::ZERO));
+        let bucket = self.buckets[dimension.index()].as_ref();
+        let configured = bucket.map_or(Rate::new(0, Duration::ZERO), Bucket::limit);
         Finding {
             dimension,
             configured,
@@ -116,9 +118,10 @@ impl Quota {
         }))
     }
 
-    /// Returns the limit of a dimension that is in use: the learned share of the configured one.
+    /// Returns the limit of a dimension that is in use: the learned share of the configured one, or of the one that
+    /// all processes have instead.
     pub(crate) fn used_rate(&self, dimension: Dimension) -> Option<Rate> {
         let bucket = self.buckets[dimension.index()].as_ref()?;
-        Some(bucket.rate().scaled(bucket.pace().share()))
+        Some(bucket.limit().scaled(bucket.pace().share()))
     }
 }

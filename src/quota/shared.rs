@@ -75,10 +75,10 @@ impl Quota {
     pub(crate) fn scarce(&self, now: u64) -> Option<(Dimension, Rate, u32)> {
         let limits = Dimension::ALL.into_iter().filter_map(|dimension| {
             let bucket = self.buckets[dimension.index()].as_ref()?;
-            let rate = bucket.rate();
+            let rate = bucket.limit();
             let left = i128::from(bucket.level(now)) * 1_000 / i128::from(rate.burst().max(1));
             let used = f64::from(rate.count()) * bucket.pace().share();
-            Some((left, (dimension, *rate, round(used))))
+            Some((left, (dimension, rate, round(used))))
         });
         limits.min_by_key(|(left, _)| *left).map(|(_, limit)| limit)
     }
@@ -92,6 +92,13 @@ impl Quota {
     pub(crate) fn take_learned(&self, dimension: Dimension) -> Option<Learned> {
         let (change, reported) = self.buckets[dimension.index()].as_ref()?.pace().take_learned();
         Some(Learned { change, reported })
+    }
+
+    /// Sets the limit that all processes have instead of the configured one. `None` removes it.
+    pub(crate) fn use_limit(&self, dimension: Dimension, limit: Option<Rate>) {
+        if let Some(bucket) = &self.buckets[dimension.index()] {
+            bucket.lease().set_limit(limit);
+        }
     }
 
     /// Uses a share of a limit, and allows at most another one. Returns whether this process has warned alone of a

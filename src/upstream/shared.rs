@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::cooldown::{Cooldown, Hold};
 use crate::fleet::{State, Status};
 use crate::observe::{Event, EventKind};
-use crate::quota::{Dimension, Learned, Quota, Waiting};
+use crate::quota::{Dimension, Learned, Quota, Rate, Waiting};
 use crate::signal::Signal;
 use crate::time::{Timer, nanos};
 
@@ -337,7 +337,18 @@ impl<M: Timer> Shared<'_, M> {
         self.upstream.quota()?.take_learned(dimension)
     }
 
-    /// Sets the share of the configured limit that all members use, and the most that they may use.
+    /// Sets the limit that all members have instead of the configured one, which `None` gives back. So does the end of
+    /// the leases. The units of the lease follow from what the store grants, and the burst of a call from the
+    /// configured limit. [`Upstream::quota_rate`] and the log tell this limit, and limits that the provider reports are
+    /// compared with it. Does nothing without a limit in the code.
+    pub fn use_limit(&self, dimension: Dimension, limit: Option<Rate>) {
+        if let Some(quota) = self.upstream.quota() {
+            quota.use_limit(dimension, limit);
+        }
+    }
+
+    /// Sets the share of the limit that all members use, and the most that they may use. It is a share of the
+    /// configured limit, or of that of [`use_limit`](Self::use_limit).
     /// A member with a larger limit in its code than others may use less than all of it.
     ///
     /// Returns true if this process has logged since the last call that the limit is lower, while the store did not

@@ -304,7 +304,8 @@ impl<M: Timer> Upstream<M> {
     }
 
     /// Returns the limit of a dimension that the quota uses: the configured one, or what the quota
-    /// has learned of the provider's limit. `None` without a limit.
+    /// has learned of the provider's limit. In a fleet it is the limit of all processes together, also one that was set
+    /// while they run. `None` without a limit.
     #[must_use]
     pub fn quota_rate(&self, dimension: Dimension) -> Option<Rate> {
         self.quota()?.used_rate(dimension)

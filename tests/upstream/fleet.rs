@@ -239,3 +239,42 @@ fn a_limit_that_the_fleet_brings_is_not_one_that_the_provider_accepts() {
     assert_eq!(findings.lock().unwrap().len(), 3, "{findings:?}");
     assert!(!shared.use_share(Dimension::Requests, 1.0, 1.0));
 }
+
+#[test]
+fn a_limit_that_was_set_for_all_is_in_use_and_in_the_words_until_the_process_leaves() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    let timer = ManualTimer::new();
+    let code = Rate::per_second(10).with_burst(5);
+    let quota = Quota::new().with_requests(code);
+    let host = Upstream::new("model").with_quota(quota).with_timer(timer.clone());
+    let host = host.with_shared_observer(move |event: &Event<'_>| {
+        if let EventKind::Limiting { .. } | EventKind::Learned(_) = event.kind {
+            seen.lock().unwrap().push(event.to_string());
+        }
+    });
+    let (shared, requests) = (host.share().unwrap(), Resource::Quota(Dimension::Requests));
+    let set = Rate::per_second(30).with_burst(10);
+    shared.use_limit(Dimension::Requests, Some(set));
+    shared.use_limit(Dimension::Tokens, Some(set)); // a limit that the code does not have
+    assert_eq!(host.quota_rate(Dimension::Requests), Some(set));
+    assert_eq!(host.quota_rate(Dimension::Tokens), None);
+    let _ = shared.use_share(Dimension::Requests, 0.5, 1.0);
+    let half = Rate::per_second(15).with_burst(5);
+    assert_eq!(host.quota_rate(Dimension::Requests), Some(half));
+    shared.report(State::Shared, 4);
+    timer.advance(3 * SECOND); // from then on the share of the process is that of a member
+    shared.extend(requests, 60 * SECOND);
+    shared.adjust(requests, 0);
+    let mut call = Box::pin(host.admit(Never));
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let words = "4 processes share the limit of requests (30 per 1s, now 15)";
+    assert!(told.lock().unwrap().iter().any(|line| line.contains(words)), "{told:?}");
+    drop(call);
+    shared.use_limit(Dimension::Requests, None);
+    let _ = shared.use_share(Dimension::Requests, 1.0, 1.0);
+    assert_eq!(host.quota_rate(Dimension::Requests), Some(code));
+    shared.use_limit(Dimension::Requests, Some(set));
+    drop(shared);
+    assert_eq!(host.quota_rate(Dimension::Requests), Some(code), "it has left");
+}

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(crate) struct Alarm {
     /// The time since which calls lack units and got none.
     since: Option<Duration>,
+    /// The time of the last look.
+    looked_at: Duration,
     is_on: bool,
 }
 
@@ -20,6 +22,9 @@ pub(crate) enum Change {
 
 /// The time without a grant after which the alarm begins.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// The time between two looks from which on the process did not run between them. A task whose calls wait looks
+/// about once a second at least.
+const STOPPED: Duration = Duration::from_secs(2);
 
 impl Alarm {
     /// Notes that units were granted.
@@ -31,9 +36,11 @@ impl Alarm {
 
     /// Looks at the calls. `lacks` says that the first of them needs more units than the process
     /// has, and that the server answers. `pace` is the time in which the limit gives one process
-    /// these units.
+    /// these units. A process that did not run has not asked, so before the alarm its time begins anew.
     pub(crate) fn look(&mut self, lacks: bool, pace: Duration, now: Duration) -> Option<Change> {
-        let Some(since) = self.since else {
+        let looked_at = std::mem::replace(&mut self.looked_at, now);
+        let has_stopped = !self.is_on && now.saturating_sub(looked_at) > STOPPED;
+        let Some(since) = self.since.filter(|_| !has_stopped) else {
             self.since = lacks.then_some(now);
             return None;
         };
@@ -73,7 +80,9 @@ mod tests {
     #[test]
     fn an_episode_is_said_once_at_both_ends() {
         let mut alarm = Alarm::default();
-        assert_eq!(alarm.look(true, at(0), at(1_000)), None);
+        for second in 1..6 {
+            assert_eq!(alarm.look(true, at(0), at(second * 1_000)), None);
+        }
         assert_eq!(alarm.look(true, at(0), at(5_999)), None);
         assert_eq!(alarm.look(true, at(0), at(6_000)), Some(Change::Begins(at(5_000))));
         assert_eq!(alarm.look(true, at(0), at(9_000)), None);
@@ -81,6 +90,9 @@ mod tests {
         alarm.granted(at(9_100));
         assert_eq!(alarm.look(true, at(0), at(9_200)), Some(Change::Ends));
         assert_eq!(alarm.lasts(at(9_200)), None);
+        for millis in [10_500, 12_000, 13_500] {
+            assert_eq!(alarm.look(true, at(0), at(millis)), None);
+        }
         assert_eq!(alarm.look(true, at(0), at(14_100)), Some(Change::Begins(at(5_000))));
         assert_eq!(alarm.look(false, at(0), at(15_000)), Some(Change::Ends));
         assert_eq!(alarm.look(false, at(0), at(30_000)), None);
@@ -106,7 +118,21 @@ mod tests {
         }
         assert!(alarm.look(true, at(10_000), at(25_000)).is_some());
         let mut alarm = Alarm::default();
-        assert_eq!(alarm.look(true, Duration::MAX, at(0)), None);
-        assert_eq!(alarm.look(true, Duration::MAX, at(1 << 40)), None);
+        for second in 0..100 {
+            assert_eq!(alarm.look(true, Duration::MAX, at(second * 1_000)), None);
+        }
+    }
+
+    /// It was stopped, as by a pause of its machine. So it has not asked the store meanwhile.
+    #[test]
+    fn the_time_in_which_the_process_did_not_run_does_not_count() {
+        let mut alarm = Alarm::default();
+        for millis in [0, 1_000, 2_000, 8_000, 8_010, 10_000, 12_000] {
+            assert_eq!(alarm.look(true, at(0), at(millis)), None);
+        }
+        assert_eq!(alarm.look(true, at(0), at(13_000)), Some(Change::Begins(at(5_000))));
+        assert_eq!(alarm.look(true, at(0), at(19_000)), None, "the alarm goes on");
+        assert_eq!(alarm.lasts(at(19_000)), Some(at(11_000)));
+        assert_eq!(alarm.look(false, at(0), at(19_100)), Some(Change::Ends));
     }
 }

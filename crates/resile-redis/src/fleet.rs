@@ -204,7 +204,11 @@ impl Fleet {
     /// it too. The server forgets it a month after the last member. If the server loses its data, the
     /// members bring the limit back.
     ///
+    /// [`Upstream::quota_rate`](resile::Upstream::quota_rate) returns this limit in each process that has taken it.
     /// A call that costs more than the burst that its process was built with is still refused.
+    ///
+    /// The server takes a limit for any name, also for one without members. So a mistyped name is not an error, and
+    /// members of that name would have the limit.
     ///
     /// # Errors
     ///

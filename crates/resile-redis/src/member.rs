@@ -36,7 +36,8 @@ pub struct Snapshot {
     /// asks the server about twice a minute.
     pub rests: bool,
     /// The number of members that the server counted last, with this one unless it has left. While it
-    /// counts anew after a loss of its data, the limits are divided by the larger number before.
+    /// counts anew after a loss of its data, the limits are divided by the larger number before. It is 1
+    /// until the first renewal of the presence has an answer.
     pub members: u32,
     /// The time since the server last answered. `None` before the first answer.
     pub age: Option<Duration>,

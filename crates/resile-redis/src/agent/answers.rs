@@ -131,6 +131,7 @@ impl<M: Timer> Agent<'_, M> {
             (_, Answer::Subscribed(generation)) => self.subscribed = Some(generation),
             (_, Answer::Members(reply)) => {
                 self.census.count(u32::try_from(reply.members).unwrap_or(u32::MAX), now);
+                self.is_counted = true;
                 self.notice_step(reply.stepped, now);
             }
             (_, Answer::Hold(reply)) => {

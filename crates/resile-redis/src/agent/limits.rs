@@ -21,6 +21,7 @@ impl<M: Timer> Agent<'_, M> {
             let Some(rate) = set.or_else(code) else { continue };
             if own.rate != rate || own.is_set != set.is_some() {
                 own.set(rate, set.is_some());
+                self.shared.use_limit(dimension, set);
                 let upstream = upstream.name();
                 tracing::info!(
                     target: "resile",
@@ -35,5 +36,66 @@ impl<M: Timer> Agent<'_, M> {
         }
         self.set = limits;
         self.rescale();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use resile::quota::{Dimension, Limit, Limits, Rate};
+    use resile::{Quota, Upstream};
+
+    use crate::agent::Plan;
+    use crate::agent::step::Agent;
+    use crate::agent::world::context;
+    use crate::scripts::SetLimit;
+
+    const REQUESTS: Dimension = Dimension::Requests;
+
+    #[test]
+    fn the_limit_that_was_set_is_the_limit_in_use() {
+        let code = Rate::per_second(38).with_burst(8);
+        let upstream = Upstream::new("shop").with_quota(Quota::new().with_requests(code));
+        let (shared, context) = (upstream.share().unwrap(), context(0, Plan::new()));
+        let mut agent = Agent::new(&shared, &context);
+        let set = |rate| vec![SetLimit { dimension: REQUESTS, rate, version: 1 }];
+        for rate in [Rate::per_second(20).with_burst(5), Rate::per_second(400).with_burst(80)] {
+            agent.limit(set(Some(rate)));
+            assert_eq!(upstream.quota_rate(REQUESTS), Some(rate));
+            assert_eq!(agent.owns[0].rate, rate);
+        }
+        agent.limit(set(None));
+        assert_eq!(upstream.quota_rate(REQUESTS), Some(code));
+        agent.limit(set(Some(Rate::per_second(20))));
+        agent.limit(Vec::new());
+        assert_eq!(upstream.quota_rate(REQUESTS), Some(code));
+        agent.limit(set(Some(Rate::per_second(20))));
+        drop(agent);
+        drop(shared);
+        assert_eq!(upstream.quota_rate(REQUESTS), Some(code), "the process has left");
+    }
+
+    /// The provider tells the limit that an operator has set before. So the members use all of it.
+    #[test]
+    fn a_reported_limit_is_compared_with_the_one_that_was_set() {
+        let code = Rate::per_second(40).with_burst(8);
+        let upstream = Upstream::new("shop").with_quota(Quota::new().with_requests(code));
+        let (shared, context) = (upstream.share().unwrap(), context(0, Plan::new()));
+        let mut agent = Agent::new(&shared, &context);
+        let rate = Some(Rate::per_second(20).with_burst(8));
+        agent.limit(vec![SetLimit { dimension: REQUESTS, rate, version: 1 }]);
+        let mut reported = |count| {
+            let limits =
+                Limits::new().with(REQUESTS, Limit::of(count, Some(Duration::from_secs(1))));
+            shared.adjust(resile::upstream::Resource::Quota(REQUESTS), 1);
+            shared.extend(resile::upstream::Resource::Quota(REQUESTS), Duration::from_secs(9));
+            let mut told = upstream.try_admit().unwrap();
+            told.learn(limits);
+            told.succeeded();
+            agent.reports(Duration::ZERO)[0].reported
+        };
+        assert_eq!(reported(20), None, "as much as was set");
+        assert_eq!(reported(10), Some(10.0));
     }
 }

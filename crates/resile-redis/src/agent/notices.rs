@@ -87,12 +87,12 @@ impl Notices {
     }
 
     /// Returns the number of members that was told last, or 0, if another one has lasted. Members that
-    /// join one after another are told once.
-    pub(super) fn count(&mut self, members: u32, now: Duration) -> Option<u32> {
-        if self.told() != State::Shared {
+    /// join one after another are told once. `None` is a number that is not known.
+    pub(super) fn count(&mut self, members: Option<u32>, now: Duration) -> Option<u32> {
+        let Some(members) = members.filter(|_| self.told() == State::Shared) else {
             self.members.next = None;
             return None;
-        }
+        };
         let before = self.members.told;
         self.members.tells(members, SETTLING, now).then_some(before)
     }
@@ -164,18 +164,25 @@ mod tests {
     #[test]
     fn members_that_join_one_after_another_are_told_once() {
         let mut notices = Notices::new();
-        assert_eq!((notices.count(1, at(0)), notices.changes_at()), (None, None), "not shared yet");
+        assert_eq!(
+            (notices.count(Some(1), at(0)), notices.changes_at()),
+            (None, None),
+            "not shared yet"
+        );
         notices.tell(State::Shared, at(0));
         for (members, millis) in [(1, 0), (2, 1_000), (3, 2_000), (4, 3_000), (4, 4_499)] {
-            assert_eq!(notices.count(members, at(millis)), None);
+            assert_eq!(notices.count(Some(members), at(millis)), None);
         }
         assert_eq!(notices.changes_at(), Some(at(4_500)));
-        assert_eq!(notices.count(4, at(4_500)), Some(0));
-        assert_eq!((notices.count(4, at(9_000)), notices.changes_at()), (None, None));
-        assert_eq!(notices.count(3, at(10_000)), None);
-        assert_eq!(notices.count(4, at(11_000)), None, "one was counted late");
-        assert_eq!(notices.count(3, at(12_000)), None);
-        assert_eq!(notices.count(3, at(13_500)), Some(4));
+        assert_eq!(notices.count(Some(4), at(4_500)), Some(0));
+        assert_eq!((notices.count(Some(4), at(9_000)), notices.changes_at()), (None, None));
+        assert_eq!(notices.count(Some(3), at(10_000)), None);
+        assert_eq!(notices.count(Some(4), at(11_000)), None, "one was counted late");
+        assert_eq!(notices.count(Some(3), at(12_000)), None);
+        assert_eq!(notices.count(Some(3), at(13_500)), Some(4));
+        assert_eq!(notices.count(Some(4), at(14_000)), None);
+        assert_eq!((notices.count(None, at(15_600)), notices.changes_at()), (None, None));
+        assert_eq!(notices.count(Some(4), at(15_700)), None, "it begins anew");
     }
 
     #[test]
@@ -211,9 +218,9 @@ mod tests {
             census.count(1, now);
         }
         assert_eq!((census.last(), census.known()), (1, 1));
-        assert_eq!(notices.count(census.known(), now), None);
+        assert_eq!(notices.count(Some(census.known()), now), None);
         let told = notices.changes_at().unwrap();
-        assert_eq!(notices.count(census.known(), told), Some(2));
+        assert_eq!(notices.count(Some(census.known()), told), Some(2));
         [counted, now, told]
     }
 

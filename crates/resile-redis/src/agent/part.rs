@@ -47,6 +47,15 @@ pub(super) fn assumed(mode: FailMode, known: u32, divisor: u32) -> String {
     }
 }
 
+/// Returns the question of a process that has no answer of the store yet. In the other modes the number of members
+/// divides nothing.
+pub(super) const fn question(mode: FailMode) -> &'static str {
+    match mode {
+        FailMode::Safe => ". Is the fleet larger? Raise `with_least_members`",
+        FailMode::Open | FailMode::Closed => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -54,6 +63,12 @@ mod tests {
     use resile::quota::Rate;
 
     use super::*;
+
+    #[test]
+    fn only_the_mode_that_divides_asks_for_the_number() {
+        let modes = [FailMode::Safe, FailMode::Open, FailMode::Closed];
+        assert_eq!(modes.map(|mode| question(mode).is_empty()), [false, true, true]);
+    }
 
     #[test]
     fn a_part_follows_the_fail_mode() {

@@ -48,6 +48,7 @@ fn late(least_members: u32) -> Scene {
         server: vec![at(6)],
         seed: 0,
         lag: Duration::ZERO,
+        lagging: usize::MAX,
         provider: vec![(at(0), 100.0)],
         burst: 25.0,
         windows: None,
@@ -113,6 +114,7 @@ fn what_members_learn_in_an_outage_counts_once() {
         server: vec![at(0), at(10), at(70)],
         seed: 0,
         lag: Duration::ZERO,
+        lagging: usize::MAX,
         provider: vec![(at(0), 100.0), (at(10), 50.0)],
         burst: 25.0,
         windows: None,
@@ -253,6 +255,23 @@ fn the_end_of_an_outage_tells_the_time_without_an_answer_and_the_silences() {
             let all = seconds_after(end, " within ");
             assert!((10.0..12.1).contains(&all) && silent < all, "{end}");
         }
+    }
+}
+
+/// The store does not answer the first renewals of one process, and all the rest of its exchanges.
+#[test]
+fn the_number_of_members_is_told_after_a_renewal_only() {
+    for (seed, server) in [(0, vec![at(6)]), (1, vec![at(6)]), (2, vec![at(0), at(10), at(16)])] {
+        let mut scene = late(1);
+        (scene.seed, scene.calls, scene.server) = (seed, vec![20.0; 3], server);
+        (scene.lag, scene.lagging) = (at(3), 1);
+        let lines = lines(&scene, 26);
+        let with = |text: &str| {
+            let text = format!(" one: fleet: shared by {text}");
+            lines.iter().filter(|line| line.contains(&text)).count()
+        };
+        let told = (with("1 process"), with("3 processes after "));
+        assert_eq!(told, (0, 1), "seed {seed}: {lines:#?}");
     }
 }
 

@@ -61,6 +61,8 @@ pub(super) struct Agent<'a, M: Timer> {
     pub(super) notices: Notices,
     /// The members in the state that operators see.
     pub(super) members: u32,
+    /// True if the server has counted the members since the process joined or an outage was told.
+    pub(super) is_counted: bool,
     /// The time of the last answer.
     pub(super) answered_at: Option<Duration>,
     /// The time of the first failed exchange since the process shared last.
@@ -147,6 +149,7 @@ impl<'a, M: Timer> Agent<'a, M> {
             pace: Pace::new(plan.timeout),
             notices: Notices::new(),
             members: 1,
+            is_counted: false,
             answered_at: None,
             fails_since: None,
             outage: None,

@@ -8,7 +8,7 @@ use resile::upstream::Resource;
 use super::churn::{Churn, list, processes};
 use super::job::Answer;
 use super::notices::Partial;
-use super::part::{assumed, part};
+use super::part::{assumed, part, question};
 use super::round::Outcome;
 use super::silences::Reason;
 use super::step::Agent;
@@ -18,6 +18,10 @@ use crate::mode::GRACE;
 use crate::name;
 use crate::scale::TOKEN;
 use crate::scripts::ProbeStep;
+
+/// The longest time for which a process that shares waits for the number of members before it tells operators.
+/// The members may fail for as long as a rule of the server forbids a command.
+const UNCOUNTED: Duration = Duration::from_secs(10);
 
 /// Returns whether the store does not answer in this state.
 pub(super) const fn is_away(state: State) -> bool {
@@ -61,6 +65,9 @@ impl<M: Timer> Agent<'_, M> {
             self.shared.answered();
         }
         self.works_since = if is_away(state) { None } else { self.works_since.or(Some(now)) };
+        if is_away(state) && is_away(told) {
+            self.is_counted = false;
+        }
         if told == state {
             self.members = self.census.known(); // as of the state that is told, and no later
         }
@@ -71,7 +78,8 @@ impl<M: Timer> Agent<'_, M> {
             self.fails_since = None;
         }
         let members = self.members;
-        if let Some(before) = self.notices.count(members, now) {
+        let number = self.has_number(now).then_some(members);
+        if let Some(before) = self.notices.count(number, now) {
             let words = self.churn.tell(members, before);
             let before = Some(before).filter(|before| *before > 0);
             if !self.shares_nothing() {
@@ -125,7 +133,7 @@ impl<M: Timer> Agent<'_, M> {
                      with it fail: {error}"
                 );
             }
-            (State::Shared, Some(_)) => {
+            (State::Shared, Some(_)) if self.has_number(now) => {
                 self.outage = None;
                 let past = self.silences.take();
                 let works_since = self.works_since.unwrap_or(now);
@@ -157,6 +165,13 @@ impl<M: Timer> Agent<'_, M> {
         }
     }
 
+    /// Returns whether the number of members is worth a line: the server has counted them since exchanges succeed, or
+    /// it does not count them for long.
+    fn has_number(&self, now: Duration) -> bool {
+        let is_late = |since| now.saturating_sub(since) >= UNCOUNTED;
+        self.is_counted || self.works_since.is_some_and(is_late)
+    }
+
     /// Returns the length of a silence that is the reason of an outage. A shorter one is not.
     fn silence(&self, now: Duration) -> Option<Duration> {
         self.silences.lasts(now).filter(|silence| *silence >= GRACE)
@@ -180,6 +195,7 @@ impl<M: Timer> Agent<'_, M> {
         let (known, mode) = (processes(members), self.plan.fail_mode);
         let assumed = assumed(mode, members, divisor);
         let part = part(mode, divisor, &self.owns, self.alone());
+        let first = format!("{part}{}", question(mode));
         match (self.answered_at, silence) {
             (None, _) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",
@@ -193,7 +209,7 @@ impl<M: Timer> Agent<'_, M> {
                 upstream,
                 members = divisor,
                 "{upstream}: fleet: no exchange with the store has succeeded yet, so this \
-                 process uses {part}. Is the fleet larger? Raise `with_least_members`: {error}"
+                 process uses {first}: {error}"
             ),
             (_, Some(silence)) if self.leases.is_empty() => tracing::warn!(
                 target: "resile",

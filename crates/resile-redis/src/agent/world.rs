@@ -31,6 +31,8 @@ pub(super) struct Scene {
     pub(super) seed: u64,
     /// The time for which the server has no answer to a renewal when it is there.
     pub(super) lag: Duration,
+    /// The number of processes for which this is so, from the first one on.
+    pub(super) lagging: usize,
     /// The limit of the provider from some times on, in requests a second.
     pub(super) provider: Vec<(Duration, f64)>,
     /// The burst of the provider in requests. The quota has one of 25.
@@ -186,7 +188,8 @@ impl Scene {
                 let begun = now.as_millis() / 330 + 1;
                 let begun = usize::try_from(begun).unwrap();
                 for (id, process) in processes.iter_mut().enumerate().take(begun) {
-                    let renews = self.server.iter().all(|at| now < *at || now >= *at + self.lag);
+                    let lag = if id < self.lagging { self.lag } else { Duration::ZERO };
+                    let renews = self.server.iter().all(|at| now < *at || now >= *at + lag);
                     let server = (!is_away).then_some(&mut server);
                     process.exchange(id, server, renews, self.failure, now);
                     process.call(&mut provider, &mut counts, now);
