@@ -98,6 +98,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_backoff(Backoff::none())).await;
     fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
     fails(TWICE.with_total_timeout(Duration::ZERO).with_classifier(waits(30))).await;
+    fails(TWICE.with_total_timeout(Duration::ZERO).with_backoff(Backoff::none())).await;
     fails(TWICE.with_total_timeout(SECOND).with_backoff(Backoff::fixed(SECOND * 30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
