@@ -281,6 +281,8 @@ async fn parts() {
     let _first = upstream.try_admit().unwrap();
     assert!(upstream.admit(Never).now_or_never().is_none());
 
+    assert!(feed().with_bulkhead(Bulkhead::new(0)).admit(Never).await.is_err());
+
     let upstream = feed().with_bulkhead(Bulkhead::new(1).with_queue(1));
     let _first = upstream.try_admit().unwrap();
     let mut second = Box::pin(upstream.admit(Never));
