@@ -131,7 +131,7 @@ chapter! {
         "crate::RetryPolicy::contention" "crate::GaveUp::is_in_doubt"
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::Verdict::without_effect"
-        "crate::http::Classifier::keyed" "crate::Verdict::keyed"
+        "crate::http::Classifier::keyed" "crate::Verdict::keyed" "crate::Breaker::with_open_time"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -84,7 +84,8 @@ impl<F, E, C, X: Target, K: Cancel> Call<F, E, C, X, K> {
         self
     }
 
-    /// Shortens the total timeout to the time that the caller of this call has `left`.
+    /// Shortens the total timeout to the time that the caller of this call has `left`. With zero the call makes no
+    /// attempt.
     ///
     /// An attempt that this deadline cuts counts at the breaker only if it ran for at least half of the
     /// time that the limits set before allow it. See

@@ -93,6 +93,9 @@ where
         }
         let total = self.policy.total_timeout();
         if total != NO_LIMIT {
+            if total == 0 {
+                return None; // the caller may have had no time left
+            }
             engine.note_start();
         }
         if !X::ALONE && !engine.guard.admit_at_once(slot, engine.started()) {
@@ -182,8 +185,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.note_start();
         }
         let elapsed = if starts { 0 } else { elapsed.unwrap_or_else(|| self.elapsed()) };
-        // With a total timeout of zero, the first attempt still gets one poll.
-        let is_one_poll = self.guard.progress.attempts == 0 && (starts || limits.total == 0);
+        // With a total timeout of zero, the first attempt still gets one poll. But if the caller had no time left,
+        // nobody awaits the answer, and one poll may send an order.
+        let is_one_poll =
+            self.guard.progress.attempts == 0 && limits.total == 0 && !limits.is_shortened;
         // In a long overload each waiter would begin a moment before its deadline.
         if !X::ALONE && self.guard.progress.refuser() == Some(Refuser::Quota) {
             if let Some(end) = self.leaves_line(slot, elapsed, limits.total) {

@@ -228,8 +228,13 @@ where
         };
         facts.in_doubt = doubt != Doubt::No;
         facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
-        if facts.attempts > 0 && !facts.in_doubt {
-            facts.effect.request = self.request(last.or(ending.dropped));
+        // Of a call without an attempt the words say nothing, but an earlier call may have had its key.
+        let mut told = facts.effect;
+        if !facts.in_doubt {
+            told.request = self.request(last.or(ending.dropped));
+            if facts.attempts > 0 {
+                facts.effect = told;
+            }
         }
         // After a cut the last error is that of an earlier attempt.
         facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
@@ -243,7 +248,7 @@ where
         } else {
             last
         };
-        facts.verdict = reason.verdict(last, facts.retry_after).map(|it| facts.effect.told_in(it));
+        facts.verdict = reason.verdict(last, facts.retry_after).map(|it| told.told_in(it));
         if !facts.effect.may_have {
             let unsent = facts.attempts == 0;
             let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };

@@ -21,6 +21,8 @@ pub(crate) struct Limits {
     pub(crate) allowed: u32,
     /// True if the policy uses the timeout learned by the upstream.
     pub(crate) is_learned: bool,
+    /// True if the total timeout is what the caller had left.
+    pub(crate) is_shortened: bool,
 }
 
 /// The policy of one call. Times are in nanoseconds.
@@ -131,6 +133,7 @@ pub(crate) trait CallPolicy {
             total: self.total_timeout(),
             allowed: self.allowed(),
             is_learned: self.rules().is_learned(),
+            is_shortened: self.rules().is_shortened(),
         }
     }
 

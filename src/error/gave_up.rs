@@ -108,7 +108,8 @@ impl<E> GaveUp<E> {
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
     /// for is a [floor](Verdict::at_least). If the deadline cut an attempt that ran too briefly to count, the
     /// health is that of the error before, or unknown. It states the [key](Verdict::keyed) of a request also if the
-    /// classifier states it only of a cut. Observers of this call get the classifier's verdict.
+    /// classifier states it only of a cut, and if the call made no attempt. Observers of this call get the
+    /// classifier's verdict.
     ///
     /// # Examples
     ///

@@ -17,13 +17,14 @@ use crate::verdict::{Cut, Verdict};
 /// a `POST` must follow none, because a failure of the target counts as one of the `POST`: see [the table](super).
 ///
 /// The failure keeps the headers and the start of the body. Reading the body stops
-/// after 1 KiB or after 500 ms without a further byte, and the rest is dropped with the connection. If a body
-/// breaks off or stays silent, the part that arrived counts. A browser hands over whole bodies only, so there
-/// the body is read to its end.
+/// after 1 KiB or after 500 ms, and the rest is dropped with the connection. The 500 ms limit the whole reading, so a
+/// body that comes slowly costs no more time than a silent one. If a body breaks off or is late, the part that arrived
+/// counts. A browser hands over whole bodies only, so there the body is read to its end.
 ///
-/// The function runs within the attempt, so the attempt timeout limits it. If that comes before the 500 ms are
-/// over, the attempt is cut and its status is lost. The 500 ms are those of tokio's clock, also on an upstream with
-/// another timer. Without the feature `tokio` only the attempt timeout limits a silent body.
+/// The function runs within the attempt, so the attempt timeout limits it. If less than 500 ms of that are left when
+/// the head comes, a slow or silent body lets the attempt be cut, and then the status and the `Retry-After` are lost.
+/// So give an attempt 500 ms more than the head of an answer takes. The 500 ms are those of tokio's clock, also on an
+/// upstream with another timer. Without the feature `tokio` only the attempt timeout limits a slow body.
 ///
 /// The headers do not reach a quota. For that call [`learn`](super::learn) before this function.
 ///
@@ -66,30 +67,32 @@ pub async fn error_for_status(answer: Response) -> Result<Response, Failure> {
     }
 }
 
-/// The time after which a body that stays silent counts as it is.
+/// The time for the whole body of an error.
 #[cfg(all(feature = "tokio", not(all(target_family = "wasm", target_os = "unknown"))))]
-const SILENCE: std::time::Duration = std::time::Duration::from_millis(500);
+const TIME: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// Reads the body of an error until its end, until `room` bytes have arrived, or until it stays silent for
-/// 500 ms. The head has told what matters most, so a body that never ends must not cost the status.
+/// Reads the body of an error until its end, until `room` bytes have arrived, or for 500 ms. The head has told
+/// what matters most, so a body that never ends must not cost the status.
 #[doc(hidden)]
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub async fn start_of_body(mut answer: Response, room: usize) -> Vec<u8> {
     let mut body = Vec::new();
-    while body.len() < room {
-        let Some(chunk) = next_chunk(&mut answer).await else { break };
-        body.extend_from_slice(chunk.get(..room - body.len()).unwrap_or(&chunk));
-    }
+    let read = read_into(&mut body, &mut answer, room);
+    #[cfg(feature = "tokio")]
+    let read = Timeout::new(read, TIME);
+    // What has arrived counts, also after an error and at the end of the time.
+    let _ = read.await;
     body
 }
 
-/// Returns the next part of the body, or `None` at its end, after an error or after a silence.
+/// Appends the body to `read` until its end or until there are `room` bytes.
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-async fn next_chunk(answer: &mut Response) -> Option<impl std::ops::Deref<Target = [u8]>> {
-    let chunk = async { answer.chunk().await.map_err(Failure::from) };
-    #[cfg(feature = "tokio")]
-    let chunk = Timeout::new(chunk, SILENCE);
-    chunk.await.ok().flatten()
+async fn read_into(read: &mut Vec<u8>, answer: &mut Response, room: usize) -> Result<(), Failure> {
+    while read.len() < room {
+        let Some(chunk) = answer.chunk().await? else { break };
+        read.extend_from_slice(chunk.get(..room - read.len()).unwrap_or(&chunk));
+    }
+    Ok(())
 }
 
 /// Reads the body, and keeps `room` bytes of it. There `reqwest` has no chunks.

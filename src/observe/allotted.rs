@@ -89,8 +89,7 @@ pub(crate) fn write_cut(
         // The total timeout gave the attempt one poll. No time has passed.
         Cut::Deadline if allotted.is_some_and(|it| it.call.is_zero() && it.is_total) => {
             let missed = if awaits_content { "no content" } else { "did not finish" };
-            let why = if is_shortened { "its caller had no time left" } else { NO_TOTAL };
-            return write!(f, "{missed} at the first poll, and {why}{effect}");
+            return write!(f, "{missed} at the first poll, and {NO_TOTAL}{effect}");
         }
         Cut::AttemptTimeout(limit) if awaits_content => {
             write!(f, "no content within {}", Limit(limit))?;

@@ -341,7 +341,8 @@ pub enum EventKind<'a> {
         /// The latest failure.
         failure: AttemptFailure<'a>,
     },
-    /// No such failure came for ten seconds after many. The event comes with the next report of an attempt.
+    /// No such failure came for ten seconds after many. The event comes with the next report of an attempt that is not
+    /// a failure of the upstream, and not before a breaker is closed.
     #[non_exhaustive]
     SurgeOver {
         /// The number of attempts that announced a retry.

@@ -34,6 +34,8 @@ pub enum NoRoom {
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // It is full with nothing in flight.
+            Self::Bulkhead { in_flight: 0, .. } => f.write_str("bulkhead with a limit of 0"),
             Self::Bulkhead { in_flight, queued } => {
                 write!(f, "bulkhead full: {in_flight} in flight, {queued} queued")
             }

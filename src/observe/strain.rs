@@ -34,6 +34,9 @@ impl Event<'_> {
                 write!(f, "retry budget spent: {left} of {capacity} tokens left, ")?;
                 f.write_str("retries and hedges are not made until tokens come back")
             }
+            HeldBy::Bulkhead if limit == Some(0) => {
+                f.write_str("bulkhead with a limit of 0: all calls are refused")
+            }
             HeldBy::Bulkhead => {
                 let (in_flight, queued) = (limit.unwrap_or(0), gauges.waiting.unwrap_or(0));
                 write!(f, "bulkhead full: {in_flight} in flight, {queued} queued, ")?;

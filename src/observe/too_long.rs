@@ -71,6 +71,10 @@ impl fmt::Display for TooLong {
                 let by = by.map(HeldBy::as_str);
                 let (wait_text, left_text) = apart(wait, left);
                 match (by, total) {
+                    (None, Some(Duration::ZERO)) if wait.is_zero() => {
+                        f.write_str("the limit on the call is 0, ")?;
+                        return f.write_str("so no time is left for the next attempt");
+                    }
                     (None, Some(total)) if wait.is_zero() => {
                         return write!(
                             f,

@@ -66,7 +66,9 @@ impl<C> RetryPolicy<C> {
     /// Shortens the total timeout of one call to the time that its caller has `left`.
     ///
     /// It is for a call within a request that has a deadline of its own, such as that of a handler. A
-    /// longer `left` changes nothing. Zero allows the first attempt one poll.
+    /// longer `left` changes nothing. With zero the call makes no attempt: it ends as
+    /// [`Deadline`](crate::StopReason::Deadline) [without effect](crate::GaveUp::is_without_effect), so an order is not
+    /// in doubt. A [total timeout](Self::with_total_timeout) of zero is a setting and allows one poll.
     ///
     /// A caller in a hurry says nothing about the upstream. So an attempt that this deadline cuts counts
     /// at the breaker only if it ran for at least half of the time that the policy itself allows an

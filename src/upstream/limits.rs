@@ -238,10 +238,12 @@ pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
 
-/// Ends each strain of a part that has had room for a while, and each surge.
+/// Ends each strain of a part that has had room for a while, and each surge. In an outage no attempt fails while the
+/// breaker refuses them, and the next one fails too. So a surge of failures goes on while the breaker is not closed,
+/// and after a report of a failure.
 #[cold]
 #[inline(never)]
-pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
+pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, is_failure: bool) {
     let now = nanos(target.timer().now());
     for by in PARTS {
         if parts.has_room(by, now) {
@@ -250,7 +252,11 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts) {
             }
         }
     }
+    let is_closed = parts.breaker.as_ref().is_none_or(|it| it.state() == State::Closed);
     for is_healthy in [false, true] {
+        if !is_healthy && (is_failure || !is_closed) {
+            continue;
+        }
         if let Some(over) = parts.strains.end_surge(is_healthy, now / MS) {
             let Over { failures, lasted, ago, kinds } = over;
             let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy };

@@ -23,7 +23,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if self.finish_success(slot, End::AtStart, None) {
             self.deposit();
         }
-        self.relieve();
+        self.relieve(false);
     }
 
     /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
@@ -33,7 +33,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if self.finish_success(slot, End::At(at), None) {
             self.deposit();
         }
-        self.relieve();
+        self.relieve(false);
     }
 
     /// Returns false if another call reports the request of the attempt, or has reported it. `cost` is
@@ -183,17 +183,18 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(findings) = &findings {
             limits::tell(&self.target, findings);
         }
-        self.relieve();
+        self.relieve(is_failure);
     }
 
-    /// Ends the strains and the surge that have ended. Called after each report.
+    /// Ends the strains and the surges that have ended. Called after each report. `is_failure` is true after that
+    /// of a failure of the upstream.
     #[inline]
-    fn relieve(&self) {
+    fn relieve(&self, is_failure: bool) {
         if X::ALONE {
             return;
         }
         if let Some(parts) = self.target.parts().filter(|parts| parts.strains.is_any()) {
-            limits::relieve(&self.target, parts);
+            limits::relieve(&self.target, parts, is_failure);
         }
     }
 

@@ -114,14 +114,9 @@ async fn a_total_timeout_of_zero_gives_one_poll() {
     let words = "gave up after 1 attempt (last failure: did not finish at the first poll, and the \
                  total timeout is 0 (`with_total_timeout`))";
     assert_eq!(gave_up.to_string(), words);
-    let left = RetryPolicy::new().shortened_to(Duration::ZERO);
-    let script = Script::new(&[Step::Pend(1, true)]);
-    let gave_up = retry(|_| script.play(), left, Never).await.unwrap_err();
-    let words = "at the first poll, and its caller had no time left)";
-    assert!(gave_up.to_string().ends_with(words), "{gave_up}");
     for (backoff, words) in [
         (SECOND, "the next attempt would start in 1.0s, but the limit on the call is 0"),
-        (Duration::ZERO, "no time of 0ns is left for the next attempt"),
+        (Duration::ZERO, "the limit on the call is 0, so no time is left for the next attempt"),
     ] {
         let script = Script::new(&[Step::Fail]);
         let policy = policy.with_backoff(Backoff::fixed(backoff).with_jitter(Jitter::None));
@@ -142,6 +137,52 @@ async fn a_total_timeout_of_zero_gives_one_poll() {
         1,
         "an attempt that is ready at its first poll succeeds"
     );
+}
+
+/// The deadline of a handler may have passed before its call. Then one poll might send an order that nobody awaits.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_caller_has_no_time_left_makes_no_attempt() {
+    use futures_util::StreamExt;
+    use resile::{GaveUp, io, retry_stream};
+
+    let order = RetryPolicy::new()
+        .with_attempt_timeout(SECOND)
+        .with_classifier(io::Classifier::non_idempotent())
+        .shortened_to(Duration::ZERO);
+    let begun = std::cell::Cell::new(0);
+    let send = || {
+        begun.set(begun.get() + 1);
+        std::future::ready(std::io::Result::Ok(1))
+    };
+    let ends = |kind: &str, gave_up: GaveUp<std::io::Error>| {
+        let seen = (gave_up.reason(), gave_up.attempts(), begun.get());
+        assert_eq!(seen, (StopReason::Deadline, 0, 0), "{kind}");
+        assert!(gave_up.is_without_effect() && !gave_up.is_in_doubt(), "{kind}");
+        assert!(gave_up.verdict().is_some_and(|it| it.is_not_sent()), "{kind}");
+        let words = ", the limit on the call is 0, so no time is left for the next attempt";
+        assert!(gave_up.to_string().ends_with(words), "{kind}: {gave_up}");
+    };
+    let shop = resile::Upstream::new("shop").with_budget(Budget::new());
+
+    ends("retry", retry(|_| send(), &order, Never).await.unwrap_err());
+    ends("on a name", retry(|_| send(), &order, Never).on("shop").await.unwrap_err());
+    ends("on an upstream", retry(|_| send(), &order, Never).on(&shop).await.unwrap_err());
+    let mut run = Run::new(&order, Never).on(&shop);
+    ends("a run", run.attempt(async { send().await }).await.unwrap_err());
+    let mut run = Run::<std::io::Error, _, _>::new(&order, Never).on(&shop);
+    ends("next of a run", run.next().await.unwrap_err());
+    let timer = ManualTimer::new();
+    let mut run = Run::<std::io::Error, _, _>::new(&order, Never).on(clock(&timer));
+    ends("a run that blocks", run.blocking_next().unwrap_err());
+    let open = |_| async { Ok::<_, std::io::Error>(futures_util::stream::iter([send().await])) };
+    let mut stream = Box::pin(retry_stream(open, &order, Never).on(&shop));
+    ends("a stream", stream.next().await.unwrap().unwrap_err());
+    let call = shop.call(async { send().await }, *order.classifier());
+    ends("a single call", call.shortened_to(Duration::ZERO).await.unwrap_err());
+
+    // A limit of the program is a setting, and like that of tokio it gives one poll.
+    let set = order.with_total_timeout(Duration::ZERO);
+    assert_eq!(retry(|_| send(), set, Never).await.unwrap(), 1);
 }
 
 /// An operation may use up its task's coop budget in each poll, like a reader of an always full

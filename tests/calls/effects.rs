@@ -258,6 +258,28 @@ async fn the_verdict_on_a_keyed_call_states_the_key() {
     }
 }
 
+/// An earlier call with the same key may have been executed, so its caller must know the key of a call that was refused.
+#[tokio::test]
+async fn the_verdict_on_a_keyed_call_without_an_attempt_states_the_key() {
+    use resile::http::{Classifier, Failure};
+    let shop = Upstream::new("shop").with_breaker(Breaker::new());
+    let _isolated = shop.isolate();
+    for (classifier, is_keyed) in [
+        (Classifier::keyed(), true),
+        (Classifier::idempotent(), false),
+        (Classifier::non_idempotent(), false),
+    ] {
+        let policy = RetryPolicy::new().with_classifier(classifier);
+        let call = retry(|_| pending::<Result<(), Failure>>(), policy, Never).on(&shop);
+        let gave_up = call.await.unwrap_err();
+        let verdict = gave_up.verdict().unwrap();
+        assert_eq!((gave_up.attempts(), verdict.is_keyed()), (0, is_keyed));
+        assert!(verdict.is_again() && verdict.is_not_sent() && gave_up.is_without_effect());
+        let words = gave_up.to_string();
+        assert!(!words.contains("effect") && !words.contains("executed"), "{words}");
+    }
+}
+
 /// A call whose request must not be executed twice says it too, in the same place. If the classifier says nothing of
 /// the request, a cut that had sent nothing says it of itself. Neither speaks of the whole call if an earlier attempt
 /// may have had an effect.

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use ::http::{Response, StatusCode};
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
 use proptest::prelude::*;
 use resile::classify::{Always, ClassifyExt};
 use resile::http::{Classifier, Failure, StatusError, error_for_status};
@@ -140,6 +143,26 @@ async fn a_refusal_whose_body_stays_silent_keeps_its_status_and_its_hint() {
         assert_eq!(failure.status(), Some(StatusCode::TOO_MANY_REQUESTS));
         assert_eq!((failure.retry_after(), failure.body()), (Some(SECOND * 2), body));
         assert!(POST.classify(&failure).is_some_and(|verdict| verdict.is_again()), "{failure:?}");
+    }
+}
+
+/// The head has told what matters, so a body that comes byte by byte costs no more time than a silent one.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_whose_body_trickles_is_read_for_500_ms() {
+    for (gap, body) in [(300, "b"), (100, "bbbb"), (1, "b".repeat(499).as_str())] {
+        let byte = move |()| async move {
+            tokio::time::sleep(Duration::from_millis(gap)).await;
+            Some((Ok::<_, io::Error>(Frame::data(Bytes::from_static(b"b"))), ()))
+        };
+        let trickle = reqwest::Body::wrap(StreamBody::new(stream::unfold((), byte)));
+        let head = Response::builder().status(429).header("retry-after", "2");
+        let before = tokio::time::Instant::now();
+        let answer = reqwest::Response::from(head.body(trickle).unwrap());
+        let failure = error_for_status(answer).await.unwrap_err();
+        assert!((500..=501).contains(&before.elapsed().as_millis()), "{:?}", before.elapsed());
+        assert_eq!(failure.status(), Some(StatusCode::TOO_MANY_REQUESTS));
+        let kept = (failure.retry_after(), failure.body().len().abs_diff(body.len()));
+        assert!(kept.0 == Some(SECOND * 2) && kept.1 <= 1, "{gap} ms: {failure:?}");
     }
 }
 

@@ -147,6 +147,56 @@ async fn failures_beside_an_open_breaker_are_no_surge() {
     assert!(opened.count() > 0, "{rest:#?}");
 }
 
+/// In an outage the breaker refuses all calls, so no attempt fails for a while. That is not its end.
+#[tokio::test(start_paused = true)]
+async fn a_surge_is_not_over_before_the_breaker_is_closed() {
+    capture();
+    let open = Backoff::fixed(SECOND * 12).with_jitter(Jitter::None);
+    let breaker = Breaker::new().with_consecutive(20).with_open_time(open);
+    let feed = Upstream::new("feed").with_breaker(breaker);
+    let start = Instant::now();
+    let outage = SECOND * 40;
+    while start.elapsed() < outage + SECOND * 20 {
+        let op = async |_| if start.elapsed() < outage { Err(Down(7)) } else { Ok(()) };
+        let once = POLICY.with_attempts(2).with_backoff(Backoff::none());
+        let _ = retry(op, once, Never).on(&feed).await;
+        sleep(SECOND / 4).await;
+    }
+    let is_told = |line: &String| line.contains("surge") || line.contains("breaker");
+    let lines: Vec<_> = loud().into_iter().filter(is_told).collect();
+    let starts = [
+        "WARN feed: surge of failures: 10 attempts announced a retry within ",
+        "WARN feed: breaker opened for 12.0s, all attempts are refused: too many failures in a row",
+        "WARN feed: breaker opened for 12.0s, all attempts are refused: too many probes failed",
+        "WARN feed: breaker opened for 12.0s, all attempts are refused: too many probes failed",
+        "WARN feed: breaker opened for 12.0s, all attempts are refused: too many probes failed",
+        "INFO feed: breaker closed",
+        "INFO feed: surge of failures over: ",
+    ];
+    let is_so = |(line, start): (&String, &str)| line.starts_with(start);
+    assert!(lines.len() == 7 && lines.iter().zip(starts).all(is_so), "{lines:#?}");
+    assert!(lines[6].contains(" over: 13 attempts announced a retry within "), "{lines:#?}");
+}
+
+/// Without a breaker the first attempt after a pause may fail too.
+#[tokio::test(start_paused = true)]
+async fn a_surge_is_not_ended_by_an_attempt_that_fails() {
+    capture();
+    let feed = Upstream::new("feed");
+    let policy = POLICY.with_attempts(11).with_backoff(Backoff::none());
+    let fails = async |_| Err::<(), _>(Down(7));
+    retry(fails, policy, Never).on(&feed).await.unwrap_err();
+    sleep(SECOND * 11).await;
+    assert!(loud().iter().any(|line| line.contains("surge of failures: 10 ")));
+    retry(fails, policy.with_attempts(2), Never).on(&feed).await.unwrap_err();
+    assert!(loud().iter().all(|line| !line.contains("surge")));
+    sleep(SECOND * 11).await;
+    retry(async |_| Ok::<_, Down>(()), policy, Never).on(&feed).await.unwrap();
+    let over = "INFO feed: surge of failures over: 11 attempts announced a retry within 11.0s, \
+                until 11.0s ago";
+    assert_eq!(loud(), [over]);
+}
+
 /// The word of an error is its number.
 #[derive(Clone, Copy)]
 struct Numbered(Health);
@@ -184,7 +234,7 @@ async fn a_surge_of_several_kinds_names_them() {
         ask(&[1, 2, 2, 1, 0, 1, 3]).await;
         ask(&[3, 2, 4, 5, 5, 6, 5]).await;
         sleep(SECOND * 11).await;
-        ask(&[1]).await;
+        retry(async |_| Ok::<_, Down>(()), policy, Never).on(feed).await.unwrap();
         let lines: Vec<_> = loud().into_iter().filter(|line| line.contains("surge of")).collect();
         let [begins, over] = &lines[..] else { panic!("{lines:#?}") };
         let kinds = "(3 × E1, 3 × E2, 1 × timeout, 1 × E3, 2 others), ";

@@ -517,6 +517,15 @@ fn refusals_cancellations_and_holds_are_debug() {
         ]
     );
     drop(permit);
+    let none = Upstream::new("feed").with_bulkhead(Bulkhead::new(0)).with_timer(&timer);
+    drive(succeeds().on(&none), &timer).unwrap_err();
+    assert_eq!(
+        messages(),
+        [
+            warn("feed: bulkhead with a limit of 0: all calls are refused"),
+            debug("feed: gave up after 0 of 3 attempts, bulkhead with a limit of 0"),
+        ]
+    );
 
     let token = CancellationToken::new();
     let script = Script::new(&[Step::Fail]);

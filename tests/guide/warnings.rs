@@ -98,6 +98,7 @@ async fn ends_of_calls() {
     fails(TWICE.with_backoff(Backoff::none())).await;
     fails(TWICE.with_total_timeout(SECOND * 10).with_classifier(waits(30))).await;
     fails(TWICE.with_total_timeout(Duration::ZERO).with_classifier(waits(30))).await;
+    fails(TWICE.with_total_timeout(Duration::ZERO).with_backoff(Backoff::none())).await;
     fails(TWICE.with_total_timeout(SECOND).with_backoff(Backoff::fixed(SECOND * 30))).await;
     hangs(TWICE.with_total_timeout(SECOND)).await;
     fails(TWICE.with_classifier(then(Some(Verdict::fatal())))).await;
@@ -279,6 +280,8 @@ async fn parts() {
     let upstream = feed().with_bulkhead(Bulkhead::new(1));
     let _first = upstream.try_admit().unwrap();
     assert!(upstream.admit(Never).now_or_never().is_none());
+
+    assert!(feed().with_bulkhead(Bulkhead::new(0)).admit(Never).await.is_err());
 
     let upstream = feed().with_bulkhead(Bulkhead::new(1).with_queue(1));
     let _first = upstream.try_admit().unwrap();

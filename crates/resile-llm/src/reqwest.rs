@@ -17,8 +17,8 @@ const READ: usize = 256 * 1024;
 
 /// Returns answers with a good status unchanged and turns the others into a [`Failure`].
 ///
-/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB or after 500 ms without a
-/// further byte. If a body breaks off or stays silent, the part that arrived is classified. A browser hands over
+/// Any status outside 4xx and 5xx is good. Reading an error's body stops after 256 KiB or after 500 ms, however
+/// slowly the bytes come. If a body breaks off or is late, the part that arrived is classified. A browser hands over
 /// whole bodies only. There an error's body is read to its end, and a body that breaks off is lost.
 ///
 /// Passes the limits in the headers of every answer to the quota of the current attempt, as
