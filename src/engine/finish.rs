@@ -97,10 +97,12 @@ where
         let cut = finish.cut();
         let classifier = self.policy.rules().classifier();
         let verdict = match cut {
-            None => self.last.as_ref().and_then(|error| classifier.classify(error)),
-            Some(cut) => Some(self.classified_cut(cut)),
+            None => {
+                let verdict = self.last.as_ref().and_then(|error| classifier.classify(error));
+                verdict.map(|verdict| self.judged(verdict))
+            }
+            Some(cut) => Some(self.policy.judged(self.classified_cut(cut))),
         };
-        let verdict = verdict.map(|verdict| self.policy.judged(verdict));
         let is_stated = verdict.is_none_or(Verdict::is_stated);
         // An outer layer may pass the verdict on. For that layer it is a fact.
         let verdict = verdict.map(Verdict::as_fact);

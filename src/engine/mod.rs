@@ -25,6 +25,7 @@ mod emit;
 mod ending;
 mod engine;
 mod finish;
+mod judged;
 mod last_cut;
 mod nesting;
 mod overdue;

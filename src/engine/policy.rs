@@ -62,6 +62,12 @@ pub(crate) trait CallPolicy {
         false
     }
 
+    /// Returns whether content of the attempt's stream has come, whatever the consumer has of it.
+    #[inline]
+    fn has_begun(&self) -> bool {
+        false
+    }
+
     /// Returns the verdict that counts, if the classifier has this one.
     #[inline]
     fn judged(&self, verdict: Verdict) -> Verdict {
@@ -338,6 +344,10 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
 
     fn is_partial(&self) -> bool {
         self.shown.has_content
+    }
+
+    fn has_begun(&self) -> bool {
+        self.shown.has_begun
     }
 
     fn total_timeout(&self) -> u64 {

@@ -8,11 +8,13 @@ pub(crate) struct Shown {
     pub(crate) has_content: bool,
     /// Whether the answer is complete.
     pub(crate) is_complete: bool,
+    /// Whether content of the attempt in flight has come, or of the one that has just finished.
+    pub(crate) has_begun: bool,
 }
 
 impl Shown {
     pub(super) const fn nothing() -> Self {
-        Self { has_content: false, is_complete: false }
+        Self { has_content: false, is_complete: false, has_begun: false }
     }
 }
 

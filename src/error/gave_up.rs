@@ -176,6 +176,7 @@ impl<E> GaveUp<E> {
     /// | failed without a verdict: the classifier does not know the error | yes |
     /// | failed with a verdict that forbids a repetition, and the upstream is healthy: a 404, a row that exists. The error says what happened | no |
     /// | the same, but the answer does not say it: a body that the program cannot read, redirects without an end | yes |
+    /// | the same, but content of a stream came before an error that denies an effect | yes |
     /// | the same, and the health is unknown: the classifier calls the error final | no |
     /// | may be sent again: the request was not executed, or a repetition does no harm | no |
     /// | failed, and the classifier says that it had [no effect](Verdict::is_without_effect) | no |
@@ -221,7 +222,8 @@ impl<E> GaveUp<E> {
     /// * A limit or the token cut it in [`before_sending`](crate::ResilienceExt::before_sending).
     ///
     /// Otherwise it is false, also for a call that is not [in doubt](Self::is_in_doubt) because the same
-    /// call may be made again: an earlier attempt with the same key may still be executed. For a
+    /// call may be made again: an earlier attempt with the same key may still be executed. After content of a stream
+    /// it is false, also for a read: the upstream executed at least a part, whatever the error after it says. For a
     /// [`fallback`](crate::fallback()) it is about all alternatives.
     ///
     /// An HTTP client that follows a redirect judges a `POST` by the answer of the redirect's target, and then the

@@ -129,6 +129,7 @@ where
         }
         if !answer.flowing && !holds {
             answer.flowing = true;
+            this.call.policy.shown.has_begun = true;
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -183,6 +184,7 @@ where
         match this.call.finish_failed(0, finish) {
             Ok(_) => {
                 this.call.policy.flow_since(None);
+                this.call.policy.shown.has_begun = false;
                 this.state.set(State::Between);
                 None
             }

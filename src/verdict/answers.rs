@@ -49,6 +49,8 @@ pub(super) enum Flag {
     ByDefault = 1 << 15,
     /// The request has an effect, and a key makes a repetition harmless.
     Keyed = 1 << 16,
+    /// The upstream ended the request because the time that it was told was over.
+    Late = 1 << 17,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

@@ -63,6 +63,32 @@ impl Verdict {
         self.with(Flag::NotSent, false).with(Flag::NoEffect, false)
     }
 
+    /// Returns whether the upstream ended the request because its time was over.
+    pub(crate) const fn is_late(self) -> bool {
+        self.answers.is(Flag::Late)
+    }
+
+    /// Returns this verdict on an attempt that had all the time of its call.
+    pub(crate) const fn in_time(self) -> Self {
+        self.with(Flag::Late, false)
+    }
+
+    /// Returns this verdict with the answer of `on_cut`, which is that on a cut of the same request, to the question
+    /// whether the request may be sent again.
+    pub(crate) const fn again_as(self, on_cut: Self) -> Self {
+        let is_once = on_cut.is_not_repeatable();
+        self.with(Flag::Again, on_cut.is_again()).with(Flag::NotRepeatable, is_once)
+    }
+
+    /// Returns this verdict on an attempt whose answer had begun, so it was executed at least in part. The error can
+    /// say neither that it was not sent nor that it had no effect, and no longer proves that it may be sent again:
+    /// `on_cut`, which is the verdict on a cut of the same request, has to allow that too.
+    #[cfg(feature = "stream")]
+    pub(crate) const fn after_content(self, on_cut: Self) -> Self {
+        let verdict = if on_cut.is_again() { self } else { self.with(Flag::Again, false) };
+        verdict.of_several().not_told()
+    }
+
     /// Returns whether the classifier stated this verdict.
     pub(crate) const fn is_stated(self) -> bool {
         matches!(self.answers.ground(), Ground::Stated | Ground::Cut)

@@ -257,15 +257,26 @@ impl Verdict {
     ///
     /// The request was received, so it counts in a quota, other than one that was [not sent](Self::not_sent).
     /// But the quota gets the reserved tokens back that no usage has charged. Retries do not read this fact.
-    /// It is for the answer to a caller: see
+    /// After content of a stream a call does not believe it. It is for the answer to a caller: see
     /// [`GaveUp::is_without_effect`](crate::GaveUp::is_without_effect).
     pub const fn without_effect(self) -> Self {
         self.with(Flag::NoEffect, true)
     }
 
+    /// States that the upstream ended the request because the time that the request gave it was over, such as
+    /// `DEADLINE_EXCEEDED` of gRPC. For a verdict that forbids sending the request again.
+    ///
+    /// A call of which the attempt had all the time obeys that. If the attempt timeout was shorter, the failure is
+    /// what a cut by this timeout is: the [opinion on cuts](crate::Classify#cut-attempts) says whether the request
+    /// is sent again. Equal verdicts may differ in this statement.
+    #[doc(hidden)]
+    pub const fn late(self) -> Self {
+        self.with(Flag::Late, true)
+    }
+
     /// States that the upstream has answered, and that the answer does not tell the program what happened.
     /// So the upstream is healthy, but a request that is not idempotent is in doubt.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", feature = "stream"))]
     pub(crate) const fn not_told(self) -> Self {
         self.with(Flag::NotTold, true)
     }

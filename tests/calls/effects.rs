@@ -5,13 +5,15 @@ use std::future::{pending, ready};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 use resile::classify::Cut;
 use resile::observe::Event;
+use resile::stream::Resumption;
 use resile::time::ManualTimer;
 use resile::{
     Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, ResilienceExt,
-    RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry,
+    RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -419,5 +421,51 @@ async fn a_fallback_counts_all_alternatives() {
         let expected = ends.iter().all(|end| !end.may_have_effect());
         assert_eq!(gave_up.is_without_effect(), expected, "{ends:?}");
         assert_eq!(gave_up.flatten().is_without_effect(), expected, "flat: {ends:?}");
+    }
+}
+
+/// The beginning of an answer is proof that the request was executed at least in part. So a later error proves neither
+/// that it had no effect nor that it may be sent again.
+#[tokio::test(start_paused = true)]
+async fn an_error_after_content_cannot_deny_an_effect() {
+    const ITEM: Result<u32, Failed> = Ok(1);
+    let invalid = Verdict::fatal().with_health(Health::Healthy).without_effect();
+    let limited = Verdict::throttled().without_effect();
+    let doubt = "the request may have been executed and must not be sent again";
+    let key = "the request may have been executed and may be sent again with its key";
+    let read = |verdict: Verdict| verdict.idempotent();
+    let part = "part of the answer was already delivered";
+    for (verdict, again, items, in_doubt, words) in [
+        (invalid, false, 2, true, format!("{doubt}, {part}")),
+        (limited, false, 2, true, format!("{doubt}, {part}")),
+        (limited.not_sent(), false, 1, true, format!("{doubt}, {part}")),
+        (read(invalid), true, 2, false, format!("the error is final, {part}")),
+        (invalid.keyed(), true, 2, false, format!("the error is final, {key}, {part}")),
+        (invalid, false, 0, false, "the error is final, without effect".to_owned()),
+    ] {
+        for resumes in [false, true] {
+            let opened = Cell::new(0);
+            let open = |_| {
+                opened.set(opened.get() + 1);
+                let content = stream::iter((0..items).map(|_| ITEM));
+                ready(Ok(content.chain(stream::iter([Err(Failed(Some(verdict)))]))))
+            };
+            let policy = RetryPolicy::new().with_classifier(Known { again });
+            let lines = Mutex::new(Vec::new());
+            let note = |event: &Event<'_>| lines.lock().unwrap().push(event.to_string());
+            let feed = Upstream::new("feed");
+            let watch = retry_stream(open, policy, Never)
+                .with_resumption(|_| if resumes { Resumption::Resume } else { Resumption::Fail })
+                .on(feed.observed_by(&note));
+            let last = watch.collect::<Vec<_>>().await.pop().unwrap();
+            let gave_up = last.unwrap_err();
+            let facts = (gave_up.is_partial(), gave_up.is_without_effect(), gave_up.is_in_doubt());
+            assert_eq!(facts, (items > 0, items == 0, in_doubt), "{gave_up}");
+            assert_eq!((opened.get(), gave_up.reason()), (1, StopReason::Fatal));
+            assert!(gave_up.to_string().ends_with(&words), "{gave_up}");
+            let line = lines.into_inner().unwrap().pop().unwrap();
+            assert!(line.contains(&words), "{line}");
+            assert_eq!(gave_up.verdict().unwrap().is_without_effect(), items == 0);
+        }
     }
 }

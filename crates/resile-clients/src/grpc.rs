@@ -63,7 +63,11 @@ impl Pushback {
 ///
 /// [The page of the crate](crate#the-codes-of-grpc) has all codes in one table.
 ///
-/// `CANCELLED` is final as `DEADLINE_EXCEEDED` is: a server that ends a request by its own timeout would end
+/// `DEADLINE_EXCEEDED` is final if the attempt had all the time of the call. If its attempt timeout was shorter, the
+/// server has ended it by the time that the attempt told, and a call judges the code as a cut by that timeout: it sends
+/// an idempotent request again.
+///
+/// `CANCELLED` is always final: a server that ends a request by its own timeout would end
 /// the next one too, and one that a person has cancelled must not come again. It does not say how far
 /// the request came, so any that is not idempotent is in [doubt](resile::GaveUp::is_in_doubt). The breaker
 /// does not count it, because the server need not be the one that has cancelled.
@@ -97,8 +101,11 @@ impl Pushback {
 #[must_use]
 pub fn code(code: i32, pushback: Pushback, idempotency: Idempotency) -> Option<Verdict> {
     let verdict = by_code(code, pushback, idempotency)?;
-    let is_refused = pushback == Pushback::None && is_refusal(code);
-    Some(if is_refused { verdict.without_effect() } else { verdict })
+    Some(match (pushback, code) {
+        (Pushback::None, 4) => verdict.late(),
+        (Pushback::None, code) if is_refusal(code) => verdict.without_effect(),
+        _ => verdict,
+    })
 }
 
 /// Returns the verdict on a code, without what it says of the effect.

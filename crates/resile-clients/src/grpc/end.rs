@@ -164,17 +164,15 @@ fn whole<E>(gave_up: &GaveUp<E>) -> String
 where
     GaveUp<E>: Error + 'static,
 {
-    let words = gave_up.to_string();
-    // The last error is that of an earlier attempt.
-    if gave_up.cut().is_some() {
-        return words;
-    }
-    let line = format!("{gave_up:#}");
+    let (words, line) = (gave_up.to_string(), format!("{gave_up:#}"));
     // From here on the words are those of `tonic`.
     let bare = links(gave_up).find_map(|link| Some(code_of(link.downcast_ref()?)));
+    // The last error is that of an earlier attempt, and stands before the end of a bracket.
+    let is_earlier = gave_up.cut().is_some() && gave_up.last().is_some();
     let mut words = match bare.and_then(|bare| line.split_once(&bare)) {
         Some((before, _)) => before.trim_end_matches(": ").to_owned(),
         None if line != words => return line,
+        None if is_earlier => words.trim_end_matches(')').to_owned(),
         None => words,
     };
     for link in links(gave_up).skip(1) {
@@ -187,6 +185,9 @@ where
             words.push_str(": ");
             words.push_str(&cause);
         }
+    }
+    if is_earlier {
+        words.push(')');
     }
     words
 }

@@ -233,3 +233,20 @@ async fn a_refusal_of_the_own_side_tells_its_wait() {
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert_eq!(status.metadata().get(Pushback::NAME).unwrap(), &i32::MAX.to_string());
 }
+
+/// The attempt that was cut has no words of the server, so those of an earlier one are the cause.
+#[tokio::test]
+async fn a_status_after_a_cut_has_the_words_of_the_earlier_failure() {
+    let down = End::Status(Status::unavailable("the server says so"));
+    for earlier in [down, End::Status(refused())] {
+        let ends = [earlier, End::Cut];
+        let failure: GaveUp<Failure> = call(Classifier::idempotent(), &ends).await;
+        let words = format!("{failure:#}");
+        assert!(words.contains("; an earlier attempt failed: UNAVAILABLE: "), "{words}");
+        assert_eq!(grpc::to_status(failure).message(), words);
+        let status: GaveUp<Status> = call(Classifier::idempotent(), &ends).await;
+        assert_eq!(grpc::to_status(status).message(), words);
+        let boxed = call::<Status>(Classifier::idempotent(), &ends).await.into_boxed();
+        assert_eq!(grpc::to_status(boxed).message(), words);
+    }
+}

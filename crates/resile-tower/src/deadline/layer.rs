@@ -107,7 +107,7 @@ where
         let usable = usable.filter(|usable| usable < maximum);
         let left = usable.unwrap_or(*maximum);
         let limit = match (usable, told) {
-            (Some(_), Some(told)) => Limit::Caller(told),
+            (Some(usable), Some(told)) => Limit::Caller { told, usable },
             _ => Limit::Server(left),
         };
         let (deadline, limit) = (Deadline::after(left), is_grpc.then_some(limit));

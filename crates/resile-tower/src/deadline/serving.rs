@@ -66,8 +66,8 @@ where
 /// The limit that ended a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// The time that was left for the caller when the request arrived.
-    Caller(Duration),
+    /// The time that the caller told, and what the request may use of it.
+    Caller { told: Duration, usable: Duration },
     /// The maximum of the server.
     Server(Duration),
 }
@@ -75,11 +75,14 @@ pub(super) enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Caller(left) if left.is_zero() => {
+            Self::Caller { told, .. } if told.is_zero() => {
                 f.write_str("the request arrived when its caller had no time left")
             }
-            Self::Caller(left) => {
-                write!(f, "the request did not finish in time for its caller, which waits {left:?}")
+            Self::Caller { told, usable } => {
+                write!(
+                    f,
+                    "the request did not finish within {usable:?}, and its caller told a timeout of {told:?}"
+                )
             }
             Self::Server(maximum) => {
                 write!(

@@ -9,6 +9,42 @@ use super::Deadline;
 /// middleware of this crate do so by themselves. [`RetryPolicy::shortened_to`] says what an attempt that this deadline
 /// cuts means for the breaker.
 ///
+/// # A stream
+///
+/// The total timeout of a `retry_stream` applies until the first content and begins anew at each opening. So limit the
+/// whole stream too, as far as there is a deadline:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use futures_util::{Stream, TryStreamExt, stream};
+/// use resile_tower::deadline::{Deadline, until_deadline};
+/// use resile_tower::resile::{Attempt, GaveUp, Never, RetryPolicy, retry_stream};
+/// use std::time::Duration;
+///
+/// # type Item = Result<u32, &'static str>;
+/// # async fn open(_: Attempt) -> Result<impl Stream<Item = Item>, &'static str> {
+/// #     Ok(stream::unfold(0, |number| async move {
+/// #         tokio::time::sleep(Duration::from_millis(400)).await;
+/// #         Some((Ok(number), number + 1))
+/// #     }))
+/// # }
+/// fn watch() -> impl Stream<Item = Result<u32, GaveUp<&'static str>>> {
+///     let feed = retry_stream(open, until_deadline(RetryPolicy::new()), Never);
+///     match Deadline::current() {
+///         Some(deadline) => feed.with_whole_timeout(deadline.left()),
+///         None => feed,
+///     }
+/// }
+///
+/// let began = tokio::time::Instant::now();
+/// let handler = async { watch().try_collect::<Vec<_>>().await };
+/// let end = Deadline::after(Duration::from_secs(1)).scope(handler).await.unwrap_err();
+/// assert!(end.is_partial());
+/// assert_eq!(began.elapsed(), Duration::from_secs(1));
+/// # }
+/// ```
+///
 /// # Examples
 ///
 /// ```

@@ -100,8 +100,14 @@ async fn the_status_of_a_late_request_names_its_limit() {
     for (timeout, words) in [
         (None, "the request did not finish within the 2s that the server allows"),
         (Some("5S"), "the request did not finish within the 2s that the server allows"),
-        (Some("250m"), "the request did not finish in time for its caller, which waits 250ms"),
-        (Some("7u"), "the request did not finish in time for its caller, which waits 7%C2%B5s"),
+        (
+            Some("250m"),
+            "the request did not finish within 175ms, and its caller told a timeout of 250ms",
+        ),
+        (
+            Some("7u"),
+            "the request did not finish within 3.5%C2%B5s, and its caller told a timeout of 7%C2%B5s",
+        ),
         (Some("0m"), "the request arrived when its caller had no time left"),
     ] {
         let mut request = Request::post("/").header("content-type", "application/grpc");

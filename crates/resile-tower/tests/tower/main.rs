@@ -9,6 +9,7 @@ mod drops;
 mod ends;
 mod foreign;
 mod grpc;
+mod late;
 mod lines;
 mod listed;
 mod migrating;

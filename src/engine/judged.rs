@@ -1,0 +1,77 @@
+use std::time::Duration;
+
+use super::engine::remaining;
+use super::until::Until;
+use super::{CallPolicy, CallState, NO_LIMIT};
+use crate::cancel::Cancel;
+use crate::classify::{CUT, Classify};
+use crate::policy::Rules;
+use crate::upstream::TargetFor;
+use crate::verdict::{Cut, Verdict};
+
+// What the call knows of an attempt and its error does not: whose time was over, and whether its answer had begun.
+
+/// The longest time that an upstream keeps back of the time that it was told, so that its answer comes in time. It is
+/// at least what `DeadlineLayer` of `resile-tower` keeps.
+const KEPT_BACK: u64 = 100_000_000;
+
+impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
+where
+    P: CallPolicy<Rules: Rules<Classifier: Classify<E>>>,
+    K: Cancel,
+    X: TargetFor<E>,
+{
+    /// Returns the verdict that counts, if the classifier has this one on an error.
+    #[inline]
+    pub(super) fn judged(&self, verdict: Verdict) -> Verdict {
+        let verdict = self.policy.judged(verdict);
+        let is_belied = self.policy.has_begun() && verdict.is_without_effect();
+        if verdict.is_late() || is_belied { self.judged_by_call(verdict) } else { verdict }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn judged_by_call(&self, verdict: Verdict) -> Verdict {
+        let own = self.policy.attempt_timeout();
+        let cut = Cut::AttemptTimeout(Duration::from_nanos(own));
+        let on_cut = || self.policy.rules().classifier().classify_cut(cut).unwrap_or(CUT);
+        #[cfg(feature = "stream")]
+        if self.policy.has_begun() {
+            return verdict.in_time().after_content(on_cut());
+        }
+        let left = remaining(self.policy.total_timeout(), self.engine.elapsed());
+        let is_cut = is_end_of_attempt(own, self.engine.until.get(), left);
+        let verdict = verdict.in_time();
+        if is_cut { verdict.again_as(on_cut()) } else { verdict }
+    }
+}
+
+/// Returns whether an attempt, which the upstream ended because its time was over, had less time than its call. `own` is
+/// the attempt timeout, and `left` is what the call has left. Both are in nanoseconds. The upstream answers shortly
+/// before the end of the time that it was told, so a rest that is not longer than that is the end of the call.
+const fn is_end_of_attempt(own: u64, until: Until, left: u64) -> bool {
+    let kept_back = if own / 5 < KEPT_BACK { own / 5 } else { KEPT_BACK };
+    own != NO_LIMIT && !matches!(until, Until::Deadline) && left > kept_back
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_end_of_the_call_is_no_end_of_one_attempt() {
+        for until in [Until::Timeout(SECOND), Until::Nothing, Until::Delay(1)] {
+            assert!(is_end_of_attempt(SECOND, until, NO_LIMIT));
+            assert!(is_end_of_attempt(SECOND, until, KEPT_BACK + 1));
+            assert!(!is_end_of_attempt(SECOND, until, KEPT_BACK));
+            assert!(!is_end_of_attempt(SECOND, until, 0));
+            assert!(is_end_of_attempt(SECOND / 10, until, SECOND / 50 + 1));
+            assert!(!is_end_of_attempt(SECOND / 10, until, SECOND / 50));
+            assert!(!is_end_of_attempt(NO_LIMIT, until, NO_LIMIT));
+        }
+        assert!(!is_end_of_attempt(SECOND, Until::Deadline, SECOND));
+        assert!(!is_end_of_attempt(0, Until::Nothing, 0));
+    }
+}
