@@ -9,8 +9,11 @@ thread_local! {
     static POLLED: Cell<Option<Site>> = const { Cell::new(None) };
     /// The counted calls whose attempts this thread is polling. The outermost is first.
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
-    /// True while this thread polls an alternative of a fallback that writes lines.
-    static TOLD: Cell<bool> = const { Cell::new(false) };
+    /// Set while this thread polls an alternative of a fallback that writes lines: the call whose attempt it
+    /// polled before.
+    static TOLD: Cell<Option<Option<Site>>> = const { Cell::new(None) };
+    /// True if the latest call that gave up in such an alternative did so in a surge.
+    static SURGES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A call counted by an observer.
@@ -58,12 +61,32 @@ pub(super) fn count(name: &str, attempts: bool) -> bool {
 /// that this thread polls. Returns false if those of another fallback around it have them already.
 #[cold]
 pub(super) fn tell() -> bool {
-    !TOLD.replace(true)
+    let is_first = TOLD.get().is_none();
+    if is_first {
+        TOLD.set(Some(POLLED.get()));
+        SURGES.set(false);
+    }
+    is_first
 }
 
 /// Returns whether this runs within an alternative of a fallback that writes lines.
 pub(super) fn is_told() -> bool {
-    TOLD.get()
+    TOLD.get().is_some()
+}
+
+/// Returns whether this runs within such an alternative, and not within an attempt of a call there.
+pub(super) fn is_alternative() -> bool {
+    TOLD.get().is_some_and(|outer| outer == POLLED.get())
+}
+
+/// Notes whether a call gives up in a surge of such calls.
+pub(super) fn note_surge(surges: bool) {
+    SURGES.set(surges);
+}
+
+/// Returns whether the latest call that gave up in an alternative did so in a surge.
+pub(super) fn surges() -> bool {
+    SURGES.get()
 }
 
 impl Drop for Polled {
@@ -74,7 +97,7 @@ impl Drop for Polled {
             let _ = COUNTED.try_with(|all| all.borrow_mut().pop());
         }
         if self.tells {
-            TOLD.set(false);
+            TOLD.set(None);
         }
     }
 }
