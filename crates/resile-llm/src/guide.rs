@@ -53,7 +53,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::events()" "crate::Bill" "crate::Bill::unreported"
+        "crate::events()" "crate::Bill" "crate::Bill::unreported" "crate::batch"
     ]
     include_str!("../docs/guide/quotas.md")
 }

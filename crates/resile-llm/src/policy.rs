@@ -99,11 +99,27 @@ pub const fn interactive() -> RetryPolicy<Classifier> {
 ///
 /// | setting | value | why |
 /// |---|---|---|
-/// | attempts | 10 | enough for a nightly job to survive an overload of about four minutes, if each attempt fails at once and without a hint |
+/// | attempts | 10 | enough for a nightly job to survive an overload of about four minutes, if each attempt fails at once and without a hint. The budget must pay for the retries, see below |
 /// | backoff | 2 s, doubling, to 60 s | a job does not need to be fast, so it can save load |
 /// | hint cap | 15 min | longer waits are quotas, not rates, and such work is better postponed than kept waiting |
 /// | total timeout | 1 h | one item must not delay the rest for ever |
 /// | overload floor | 10 s | other callers have a person waiting |
+///
+/// An item makes nine retries at most, but the [`Budget`] of the upstream pays for those of all items together. The 8
+/// tokens of `Budget::new()`, which [`upstream`] has too, do not suffice for one item. In an outage the items then
+/// end within seconds as [`StopReason::Budget`](resile::StopReason::Budget). So set the capacity to nine times the
+/// number of items in flight by [`with_capacity`](Budget::with_capacity), or sleep after that reason and ask again.
+///
+/// # Examples
+///
+/// ```
+/// use resile::{Budget, Upstream};
+///
+/// const IN_FLIGHT: u32 = 10;
+/// static MODEL: Upstream = resile_llm::upstream("gpt-4o")
+///     .with_budget(Budget::new().with_capacity(IN_FLIGHT * 9));
+/// assert_eq!(MODEL.budget().map(Budget::capacity), Some(90));
+/// ```
 pub const fn batch() -> RetryPolicy<Classifier> {
     RetryPolicy::new()
         .with_attempts(10)
