@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::classifier::Classifier;
 use crate::failure::Failure;
 use crate::kind::{Kind, Recovery};
-use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
+use resile::{Backoff, Breaker, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
 
 /// Creates the upstream of one model, with its name for logs and metrics.
 ///
@@ -14,9 +14,9 @@ use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstrea
 /// | [`Cooldown`] | a refusal with a wait holds back all calls to the model and not only its own |
 ///
 /// A model has no breaker here, because the cooldown already holds during an overload, and a failed
-/// prompt says nothing about the next one. If another model stands by, add one by
-/// [`with_breaker`](Upstream::with_breaker). Otherwise each call waits for all attempts of a model that hangs
-/// before the next model is asked. Add the limits of the account by
+/// prompt says nothing about the next one. If another model stands by, add the breaker of [`breaker()`] by
+/// [`with_breaker`](Upstream::with_breaker). Otherwise each call waits for all attempts of a model that hangs, and
+/// for the cooldown of one that is overloaded, before the next model is asked. Add the limits of the account by
 /// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream. For an owned name
 /// see [`upstream_named`].
 ///
@@ -52,6 +52,31 @@ pub fn upstream_named(name: impl Into<Arc<str>>) -> Upstream {
 
 const fn with_parts(upstream: Upstream) -> Upstream {
     upstream.with_budget(Budget::new()).with_cooldown(Cooldown::new())
+}
+
+/// Returns the breaker of a model beside which another model stands by.
+///
+/// | setting | value | why |
+/// |---|---|---|
+/// | failures in a row | 4, and an overload is one | those of one question with the policy [`interactive`] suffice, and a cooldown lets out so few attempts of an overloaded model that a rate of failures has no numbers |
+///
+/// All else is as in [`Breaker::new`]. Without it a question waits for an overloaded model until its share of the
+/// time is over: the [`Cooldown`] of the model lets out one attempt after each wait. The chapter `streams` of the
+/// guide has the figures. A rate limit of the account opens no breaker, because the cooldown and the quota answer it.
+///
+/// # Examples
+///
+/// ```
+/// use resile::Upstream;
+///
+/// static LARGE: Upstream =
+///     resile_llm::upstream("gpt-4o").with_breaker(resile_llm::breaker());
+/// static SMALL: Upstream =
+///     resile_llm::upstream("gpt-4o-mini").with_breaker(resile_llm::breaker());
+/// # assert!(LARGE.breaker().is_some() && SMALL.breaker().is_some());
+/// ```
+pub const fn breaker() -> Breaker {
+    Breaker::new().with_consecutive(4).with_overloads()
 }
 
 /// Returns a policy for a person who waits for the answer.
