@@ -9,9 +9,10 @@ thread_local! {
     static POLLED: Cell<Option<Site>> = const { Cell::new(None) };
     /// The counted calls whose attempts this thread is polling. The outermost is first.
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
-    /// Set while this thread polls an alternative of a fallback that writes lines: the call whose attempt it
-    /// polled before.
-    static TOLD: Cell<Option<Option<Site>>> = const { Cell::new(None) };
+    /// True while this thread polls an alternative of a fallback that writes lines.
+    static TOLD: Cell<bool> = const { Cell::new(false) };
+    /// The call whose attempt the thread polled before such an alternative.
+    static AROUND: Cell<Option<Site>> = const { Cell::new(None) };
     /// True if the latest call that gave up in such an alternative did so in a surge.
     static SURGES: Cell<bool> = const { Cell::new(false) };
 }
@@ -61,9 +62,9 @@ pub(super) fn count(name: &str, attempts: bool) -> bool {
 /// that this thread polls. Returns false if those of another fallback around it have them already.
 #[cold]
 pub(super) fn tell() -> bool {
-    let is_first = TOLD.get().is_none();
+    let is_first = !TOLD.replace(true);
     if is_first {
-        TOLD.set(Some(POLLED.get()));
+        AROUND.set(POLLED.get());
         SURGES.set(false);
     }
     is_first
@@ -71,12 +72,12 @@ pub(super) fn tell() -> bool {
 
 /// Returns whether this runs within an alternative of a fallback that writes lines.
 pub(super) fn is_told() -> bool {
-    TOLD.get().is_some()
+    TOLD.get()
 }
 
 /// Returns whether this runs within such an alternative, and not within an attempt of a call there.
 pub(super) fn is_alternative() -> bool {
-    TOLD.get().is_some_and(|outer| outer == POLLED.get())
+    TOLD.get() && AROUND.get() == POLLED.get()
 }
 
 /// Notes whether a call gives up in a surge of such calls.
@@ -97,7 +98,7 @@ impl Drop for Polled {
             let _ = COUNTED.try_with(|all| all.borrow_mut().pop());
         }
         if self.tells {
-            TOLD.set(None);
+            TOLD.set(false);
         }
     }
 }

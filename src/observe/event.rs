@@ -39,6 +39,7 @@ pub struct Event<'a> {
 /// The call that an [`Event`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
 pub struct Call {
     /// The function or type by which the call was made.
     pub kind: CallKind,

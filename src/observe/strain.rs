@@ -156,9 +156,8 @@ impl Event<'_> {
             (false, true) => "retries on a healthy upstream",
             (false, false) => "failures",
         };
-        let did = |in_fallback| match in_fallback {
-            true => "calls gave up within",
-            false => "attempts announced a retry within",
+        let did = |in_fallback| {
+            if in_fallback { "calls gave up within" } else { "attempts announced a retry within" }
         };
         let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {

@@ -75,6 +75,7 @@ const fn with_parts(upstream: Upstream) -> Upstream {
 ///     resile_llm::upstream("gpt-4o-mini").with_breaker(resile_llm::breaker());
 /// # assert!(LARGE.breaker().is_some() && SMALL.breaker().is_some());
 /// ```
+#[must_use]
 pub const fn breaker() -> Breaker {
     Breaker::new().with_consecutive(4).with_overloads()
 }
