@@ -26,6 +26,7 @@ use resile::{
 };
 use resile_llm::{Classifier, Failure, Recovery};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::format::debug_fn;
 
@@ -80,9 +81,11 @@ impl Agent {
     /// Asks the models and runs tools until an answer calls no tool.
     async fn run(&self, task: &str) -> anyhow::Result<String> {
         println!("user: {task}");
+        let deadline = Instant::now() + RUN_LIMIT;
         let mut messages = vec![json!({ "role": "user", "content": task })];
         for _ in 0..TURNS {
-            let message = self.turn(&messages).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let message = self.turn(&messages, left.min(TURN_LIMIT)).await?;
             let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
             if calls.is_empty() {
                 return Ok(message["content"].as_str().unwrap_or_default().to_owned());
@@ -102,12 +105,16 @@ impl Agent {
 
     /// Asks one model after another until one answers. The fallback is outermost. Within it each
     /// model has its own retry, on its own upstream.
-    async fn turn<'a>(&'a self, messages: &[Value]) -> Result<Value, GaveUp<Failure>> {
-        let policy = FallbackPolicy::new().with_total_timeout(TURN_LIMIT);
+    async fn turn<'a>(
+        &'a self,
+        messages: &[Value],
+        left: Duration,
+    ) -> Result<Value, GaveUp<Failure>> {
+        let policy = FallbackPolicy::new().with_total_timeout(left);
         let policy = policy.with_classifier(may_elsewhere);
         let one = |model: Alternative<'a, Upstream>| {
-            // A model that hangs leaves time for the others.
-            let policy = MODEL_POLICY.with_total_timeout(model.share());
+            // A model that hangs leaves time for the others. One that the end of the run cuts has not failed.
+            let policy = MODEL_POLICY.shortened_to(model.share());
             let model = model.value();
             retry(move |_| self.ask(model.name(), messages), policy, &self.token).on(model)
         };
@@ -196,11 +203,10 @@ async fn main() -> anyhow::Result<()> {
     tokio::spawn({
         let token = token.clone();
         async move {
-            tokio::select! {
-                Ok(()) = tokio::signal::ctrl_c() => println!("stop: Ctrl-C"),
-                () = tokio::time::sleep(RUN_LIMIT) => println!("stop: the time limit"),
+            if tokio::signal::ctrl_c().await.is_ok() {
+                println!("stop: Ctrl-C");
+                token.cancel();
             }
-            token.cancel();
         }
     });
 

@@ -31,7 +31,7 @@ use std::time::Duration;
 ///
 /// | setting | default | why |
 /// |---|---|---|
-/// | consecutive failures | 10 | an upstream with one failure in three calls has 10 in a row about once in 89,000 calls |
+/// | consecutive failures | 10, without overloads | an upstream with one failure in three calls has 10 in a row about once in 89,000 calls |
 /// | failure rate | half of at least 20 calls | below half, most retries still succeed; fewer calls than 20 are noise |
 /// | window | 10 s, sliding by a sixteenth | long enough to hold 20 calls, short enough to notice |
 /// | slow-call rate | off | only the caller knows which calls are slow |
@@ -100,6 +100,20 @@ impl Breaker {
     #[must_use]
     pub const fn without_consecutive(mut self) -> Self {
         self.core.settings.consecutive = None;
+        self
+    }
+
+    /// Counts an overload as a failure in a row too, such as a 503 with `Retry-After` or a 529. By default it
+    /// counts for the rate only, because an overloaded upstream is reachable and its [`Cooldown`](crate::Cooldown)
+    /// makes calls wait.
+    ///
+    /// Set it where another upstream stands by: a cooldown lets out so few attempts that the rate has
+    /// no numbers, and each call would wait for the overloaded upstream until its own deadline. A
+    /// refusal by the caller's own limit, such as a 429, still does not count beside a part that
+    /// [answers it](crate::breaker#counted-outcomes).
+    #[must_use]
+    pub const fn with_overloads(mut self) -> Self {
+        self.core.settings.overloads = true;
         self
     }
 

@@ -29,9 +29,9 @@
 //! |---|---|---|---|
 //! | success, or `Healthy` | ends the streak | counts as good | passes unless slow |
 //! | `Failing` | counts | counts as bad | fails |
-//! | `Throttling`: an overload, such as a 503 with `Retry-After` | | counts as bad | fails |
+//! | `Throttling`: an overload, such as a 503 with `Retry-After` | only after [`with_overloads`](crate::Breaker::with_overloads) | counts as bad | fails |
 //! | `Throttling` by a [limit of the caller](crate::Verdict::is_own_limit), such as a 429, beside a part that answers it | | | ends without a result |
-//! | the same without such a part | | counts as bad | fails |
+//! | the same without such a part | as an overload | counts as bad | fails |
 //! | `Unknown`, unclassified, or dropped unfinished | | | ends without a result |
 //!
 //! The breaker ignores whether a request may be sent again: a failed `POST` counts like a failed

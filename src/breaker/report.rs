@@ -64,6 +64,9 @@ impl Core {
         }
         let streak = match outcome.health {
             Health::Failing => self.lengthen_streak(ticket.generation()),
+            Health::Throttling if self.settings.overloads => {
+                self.lengthen_streak(ticket.generation())
+            }
             Health::Throttling => 0,
             Health::Healthy | Health::Unknown => return, // neutral (healthy calls do not get here)
         };

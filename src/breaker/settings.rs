@@ -19,6 +19,8 @@ pub(crate) const DEFAULT_PROBES_SHARE: f64 = 0.6;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) consecutive: Option<u32>,
+    /// True if an overload is a failure in a row too.
+    pub(super) overloads: bool,
     pub(super) failure_rate: Option<Rate>,
     pub(super) slow_rate: Option<Rate>,
     /// In nanoseconds.
@@ -71,6 +73,7 @@ impl Settings {
     pub(super) const fn new() -> Self {
         Self {
             consecutive: Some(10),
+            overloads: false,
             failure_rate: Some(Rate { share: 0.5, of_at_least: DEFAULT_CALLS }),
             slow_rate: None,
             slow_limit: u64::MAX,

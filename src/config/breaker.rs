@@ -7,13 +7,14 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
 use super::backoff::BackoffSettings;
 use super::place::Place;
 use super::settings::{Found, Reader, Settings, settings};
-use super::visit::{DurationVisitor, IntegerVisitor, NumberVisitor, OptionalVisitor};
+use super::visit::{DurationVisitor, FlagVisitor, IntegerVisitor, NumberVisitor, OptionalVisitor};
 use crate::breaker::{Breaker, DEFAULT_CALLS, DEFAULT_PROBES_SHARE};
 
 settings! {
     /// Reads a breaker. A missing setting keeps its value from [`Breaker::new`].
     ///
     /// * `consecutive`: a number, or `"none"`.
+    /// * `overloads`: whether an overload is a failure in a row too.
     /// * `failure_rate`: a share of at least 20 calls, such as 0.5, or a map of `share` and `of`, or
     ///   `"none"`.
     /// * `slow_rate`: a map of `share`, `of` and `limit`, or `"none"`.
@@ -25,6 +26,8 @@ settings! {
             Some(failures) => breaker.with_consecutive(failures),
             None => breaker.without_consecutive(),
         },
+        "overloads": FlagVisitor
+            => |breaker, overloads| if overloads { breaker.with_overloads() } else { breaker },
         "failure_rate": FailureRateVisitor::optional => |breaker, rate| match rate {
             Some(Rate { share, of, .. }) => breaker.with_failure_rate(share, of),
             None => breaker.without_failure_rate(),

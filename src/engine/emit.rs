@@ -23,6 +23,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
             is_part: false,
             counts_attempts: false,
             is_told: false,
+            surges: false,
         }
     }
 
@@ -63,6 +64,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             is_part,
             counts_attempts: !has_attempts && self.guard.progress.kind() != CallKind::Fallback,
             is_told: nesting::is_told(),
+            surges: self.guard.progress.kind() == CallKind::Fallback && nesting::surges(),
             ..self.call(allowed)
         };
         self.observe(kind, call, place, || self.now());
@@ -148,6 +150,15 @@ where
             }
             kind @ EventKind::Waiting { failure, .. } if !failure.is_elsewhere() => {
                 self.engine.guard.note_failure(failure, || self.emit(kind));
+            }
+            kind @ EventKind::GaveUp { failure, reason, attempts, .. }
+                if nesting::is_alternative() =>
+            {
+                let is_refusal = reason.is_refusal(attempts, failure.cut.is_some());
+                let counts =
+                    !is_refusal && !failure.is_elsewhere() && reason != StopReason::Cancelled;
+                let emit = || self.emit(kind);
+                nesting::note_surge(self.engine.guard.note_alternative(failure, counts, emit));
             }
             kind => self.emit(kind),
         };

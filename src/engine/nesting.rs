@@ -11,6 +11,10 @@ thread_local! {
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
     /// True while this thread polls an alternative of a fallback that writes lines.
     static TOLD: Cell<bool> = const { Cell::new(false) };
+    /// The call whose attempt the thread polled before such an alternative.
+    static AROUND: Cell<Option<Site>> = const { Cell::new(None) };
+    /// True if the latest call that gave up in such an alternative did so in a surge.
+    static SURGES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A call counted by an observer.
@@ -58,12 +62,32 @@ pub(super) fn count(name: &str, attempts: bool) -> bool {
 /// that this thread polls. Returns false if those of another fallback around it have them already.
 #[cold]
 pub(super) fn tell() -> bool {
-    !TOLD.replace(true)
+    let is_first = !TOLD.replace(true);
+    if is_first {
+        AROUND.set(POLLED.get());
+        SURGES.set(false);
+    }
+    is_first
 }
 
 /// Returns whether this runs within an alternative of a fallback that writes lines.
 pub(super) fn is_told() -> bool {
     TOLD.get()
+}
+
+/// Returns whether this runs within such an alternative, and not within an attempt of a call there.
+pub(super) fn is_alternative() -> bool {
+    TOLD.get() && AROUND.get() == POLLED.get()
+}
+
+/// Notes whether a call gives up in a surge of such calls.
+pub(super) fn note_surge(surges: bool) {
+    SURGES.set(surges);
+}
+
+/// Returns whether the latest call that gave up in an alternative did so in a surge.
+pub(super) fn surges() -> bool {
+    SURGES.get()
 }
 
 impl Drop for Polled {

@@ -39,6 +39,7 @@ pub struct Event<'a> {
 /// The call that an [`Event`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
 pub struct Call {
     /// The function or type by which the call was made.
     pub kind: CallKind,
@@ -59,6 +60,8 @@ pub struct Call {
     pub(crate) counts_attempts: bool,
     /// True if the call runs within an alternative of a fallback whose lines have the words of its end.
     pub(crate) is_told: bool,
+    /// True for a fallback whose failed alternative is one of many, so that their upstream has a surge.
+    pub(crate) surges: bool,
 }
 
 /// The function or type by which a call is made.
@@ -330,6 +333,8 @@ pub enum EventKind<'a> {
     /// The words of the event have the types of the errors with their numbers if there are several.
     ///
     /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has events of its own.
+    /// So have the calls on this upstream that give up in an alternative of a [`fallback`](crate::fallback()),
+    /// whose `Waiting` is then at DEBUG too. A refusal by a part or a token does not count among them.
     #[non_exhaustive]
     Surge {
         /// The number of these attempts since the start of the surge.
@@ -338,6 +343,8 @@ pub enum EventKind<'a> {
         lasted: Duration,
         /// True for the first event of a surge.
         begins: bool,
+        /// True for calls that gave up in an alternative of a fallback, and false for attempts.
+        in_fallback: bool,
         /// The latest failure.
         failure: AttemptFailure<'a>,
     },
@@ -353,6 +360,8 @@ pub enum EventKind<'a> {
         ago: Duration,
         /// True for retries after errors of a healthy upstream.
         is_healthy: bool,
+        /// True for calls that gave up in an alternative of a fallback, and false for attempts.
+        in_fallback: bool,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]

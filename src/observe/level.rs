@@ -32,6 +32,8 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         // A batch job waits for them as intended. The line of the start was the warning.
         EventKind::StillLimiting { by: HeldBy::Bulkhead | HeldBy::Quota, .. } => Level::INFO,
         EventKind::Waiting { failure, .. } if failure.is_elsewhere() => Level::DEBUG,
+        // The upstream of the alternative has told of its surge.
+        EventKind::Waiting { .. } if event.call.is_some_and(|it| it.surges) => Level::DEBUG,
         // A fallback has one line for each of its alternatives.
         EventKind::Waiting { .. } if event.call.is_some_and(|it| it.kind == CallKind::Fallback) => {
             Level::WARN
@@ -43,7 +45,9 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
         EventKind::Waiting { failure, .. } if failure.is_of_healthy() || event.gauges.is_surge => {
             Level::DEBUG
         }
-        EventKind::Surge { failure, .. } if failure.is_of_healthy() => Level::INFO,
+        EventKind::Surge { failure, in_fallback: false, .. } if failure.is_of_healthy() => {
+            Level::INFO
+        }
         EventKind::Waiting { .. }
         | EventKind::Surge { .. }
         | EventKind::Limiting { .. }

@@ -154,28 +154,32 @@ impl Event<'_> {
     /// Writes that many attempts fail or collide, or that none has failed for a while.
     pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NONE: &Kinds = &Kinds::new();
-        let announced = "attempts announced a retry within";
-        let of = |is_healthy| {
-            if is_healthy { "retries on a healthy upstream" } else { "failures" }
+        let of = |is_healthy, in_fallback| match (in_fallback, is_healthy) {
+            (true, _) => "failures in a fallback",
+            (false, true) => "retries on a healthy upstream",
+            (false, false) => "failures",
+        };
+        let did = |in_fallback| {
+            if in_fallback { "calls gave up within" } else { "attempts announced a retry within" }
         };
         let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
-            EventKind::Surge { failures, lasted, begins, failure } => {
-                let lasted = Rounded(lasted);
+            EventKind::Surge { failures, lasted, begins, in_fallback, failure } => {
+                let (lasted, did) = (Rounded(lasted), did(in_fallback));
                 let is_healthy = failure.is_of_healthy();
-                let then = if is_healthy {
+                let then = if is_healthy && !in_fallback {
                     ", their lines are at DEBUG"
                 } else {
                     ", the lines of further ones are at DEBUG"
                 };
                 let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
-                write!(f, "surge of {}{goes_on}: {failures} ", of(is_healthy))?;
-                write!(f, "{announced} {lasted}{kinds}{then}: {failure}")
+                write!(f, "surge of {}{goes_on}: ", of(is_healthy, in_fallback))?;
+                write!(f, "{failures} {did} {lasted}{kinds}{then}: {failure}")
             }
-            EventKind::SurgeOver { failures, lasted, ago, is_healthy } => {
-                let (lasted, ago) = (Rounded(lasted), Rounded(ago));
-                write!(f, "surge of {} over: {failures} ", of(is_healthy))?;
-                write!(f, "{announced} {lasted}{kinds}, until {ago} ago")
+            EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback } => {
+                let (lasted, ago, did) = (Rounded(lasted), Rounded(ago), did(in_fallback));
+                write!(f, "surge of {} over: {failures} ", of(is_healthy, in_fallback))?;
+                write!(f, "{did} {lasted}{kinds}, until {ago} ago")
             }
             _ => Ok(()),
         }

@@ -223,18 +223,31 @@ pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
     parts.strains.note_failure(is_healthy, now, failure.error_type)
 }
 
+/// Counts a call that gives up in an alternative of a fallback. Returns the report of a surge that is due, and
+/// whether there is one.
+#[cold]
+#[inline(never)]
+pub(super) fn note_alternative<X: Endpoint<Timer: Timer>>(
+    target: &X,
+    failure: AttemptFailure<'_>,
+) -> (Option<Told>, bool) {
+    let Some(parts) = target.parts().filter(|_| target.listens()) else { return (None, false) };
+    parts.strains.note_alternative(nanos(target.timer().now()) / MS, failure.error_type)
+}
+
 /// Reports a surge of failures that begins or goes on, with the latest one.
 #[cold]
 #[inline(never)]
 pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     target: &X,
     told: &Told,
+    in_fallback: bool,
     failure: AttemptFailure<'_>,
 ) {
     let Some(parts) = target.parts() else { return };
     let Told { failures, lasted, begins, kinds } = told;
     let (failures, lasted, begins) = (*failures, *lasted, *begins);
-    let kind = EventKind::Surge { failures, lasted, begins, failure };
+    let kind = EventKind::Surge { failures, lasted, begins, in_fallback, failure };
     emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
 
@@ -252,16 +265,23 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, is_f
             }
         }
     }
+    let tell = |over: Over, is_healthy: bool, in_fallback: bool| {
+        let Over { failures, lasted, ago, kinds } = over;
+        let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback };
+        emit_of(target, parts, now, kind, Some(&kinds));
+    };
+    if let Some(over) = parts.strains.end_surge(true, now / MS) {
+        tell(over, true, false);
+    }
     let is_closed = parts.breaker.as_ref().is_none_or(|it| it.state() == State::Closed);
-    for is_healthy in [false, true] {
-        if !is_healthy && (is_failure || !is_closed) {
-            continue;
-        }
-        if let Some(over) = parts.strains.end_surge(is_healthy, now / MS) {
-            let Over { failures, lasted, ago, kinds } = over;
-            let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy };
-            emit_of(target, parts, now, kind, Some(&kinds));
-        }
+    if is_failure || !is_closed {
+        return;
+    }
+    if let Some(over) = parts.strains.end_surge(false, now / MS) {
+        tell(over, false, false);
+    }
+    if let Some(over) = parts.strains.end_alternatives(now / MS) {
+        tell(over, false, true);
     }
 }
 

@@ -205,8 +205,26 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let told = limits::note_failure(&self.target, failure);
         report();
         if let Some(told) = told {
-            limits::tell_surge(&self.target, &told, failure);
+            limits::tell_surge(&self.target, &told, false, failure);
         }
+    }
+
+    /// Counts a call that gives up in an alternative of a fallback, if it `counts`, and reports it by `report`.
+    /// Then reports a surge of such calls if that is due. Returns whether the call is one of a surge.
+    #[cold]
+    pub(crate) fn note_alternative(
+        &self,
+        failure: AttemptFailure<'_>,
+        counts: bool,
+        report: impl FnOnce(),
+    ) -> bool {
+        let note = || limits::note_alternative(&self.target, failure);
+        let (told, surges) = if counts { note() } else { (None, false) };
+        report();
+        if let Some(told) = told {
+            limits::tell_surge(&self.target, &told, true, failure);
+        }
+        surges
     }
 
     /// Notes that a part makes an attempt wait, for this time if it is known, or refuses it.

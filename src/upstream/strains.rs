@@ -18,6 +18,8 @@ pub(crate) struct Strains {
     surge: Surge,
     /// The same for the retries on a healthy upstream.
     healthy: Surge,
+    /// The same for the calls that give up in an alternative of a fallback.
+    alternatives: Surge,
 }
 
 impl Strains {
@@ -29,6 +31,7 @@ impl Strains {
             holds: AtomicU64::new(0),
             surge: Surge::new(),
             healthy: Surge::new(),
+            alternatives: Surge::new(),
         }
     }
 
@@ -128,6 +131,22 @@ impl Strains {
 
     pub(super) fn end_surge(&self, is_healthy: bool, now: u64) -> Option<Over> {
         let over = self.surge_of(is_healthy).end(now)?;
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        Some(over)
+    }
+
+    /// Counts a call with an error of this type that gives up in an alternative of a fallback. Returns the
+    /// report of a surge that is due, and whether there is one.
+    pub(super) fn note_alternative(&self, now: u64, kind: Option<&str>) -> (Option<Told>, bool) {
+        let told = self.alternatives.note(now, kind);
+        if told.as_ref().is_some_and(|told| told.begins) {
+            self.active.fetch_add(1, Ordering::Relaxed);
+        }
+        (told, self.alternatives.is_on())
+    }
+
+    pub(super) fn end_alternatives(&self, now: u64) -> Option<Over> {
+        let over = self.alternatives.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(over)
     }

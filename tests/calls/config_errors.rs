@@ -33,7 +33,7 @@ fn documents() -> Vec<(Read, Value)> {
     let fallback = json!({ "total_timeout": "9s", "attempt_timeout": "3s" });
     let budget = json!({ "capacity": 20, "deposit": 1 });
     let breaker = json!({
-        "consecutive": 2, "failure_rate": { "share": 0.5, "of": 10 },
+        "consecutive": 2, "overloads": true, "failure_rate": { "share": 0.5, "of": 10 },
         "slow_rate": { "share": 0.5, "of": 10, "limit": "5s" }, "window": "5s",
         "open_time": backoff, "probes": { "share": 1.0, "of": 1 }, "lease": "9s"
     });

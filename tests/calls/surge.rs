@@ -1,15 +1,16 @@
 //! Many failures at once: a few lines at WARN, one a minute, and one at the end.
 
 use std::borrow::Cow;
-use std::future::pending;
+use std::future::{pending, ready};
 use std::time::Duration;
 
 use ::tracing::Level;
 use futures_util::future::join_all;
 use resile::classify::Cut;
+use resile::fallback::Alternative;
 use resile::{
-    Attempt, Backoff, Breaker, Classify, Health, Jitter, Never, RetryPolicy, Upstream, Verdict,
-    retry,
+    Attempt, Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, Jitter, Never,
+    RetryPolicy, Upstream, Verdict, fallback, retry,
 };
 use tokio::time::{Instant, sleep};
 
@@ -242,4 +243,69 @@ async fn a_surge_of_several_kinds_names_them() {
         let kinds = "(3 × E1, 3 × E2, 1 × timeout, 1 × E3, 4 others), until ";
         assert!(over.contains(kinds), "{over}");
     }
+}
+
+/// Asks these models in turn. Only `small` has an answer.
+async fn question(models: &[Upstream]) -> Result<(), GaveUp<GaveUp<Down>>> {
+    let policy = RetryPolicy::new().with_classifier(|_: &Down| Verdict::fatal());
+    let one = async |it: Alternative<'_, Upstream>| {
+        let model = it.value();
+        let answer = if model.name() == "small" { Ok(()) } else { Err(Down(402)) };
+        retry(|_| ready(answer.clone()), &policy, Never).on(model).await
+    };
+    let next = FallbackPolicy::new().with_classifier(|_: &GaveUp<Down>| true);
+    fallback(models, one, next, Never).on("question").await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_alternative_that_fails_for_all_calls_has_ten_lines_and_one_at_its_end() {
+    capture();
+    let models = [Upstream::new("large"), Upstream::new("small")];
+    let ask = async |times| {
+        for _ in 0..times {
+            question(&models).await.unwrap();
+            sleep(SECOND / 10).await;
+        }
+    };
+    ask(30).await;
+    let lines = loud();
+    let failed = "WARN question: alternative 1 of 2 failed, trying the next: large: ";
+    assert!(lines[..9].iter().all(|line| line.starts_with(failed)), "{lines:#?}");
+    let surge = "WARN large: surge of failures in a fallback: 10 calls gave up within 900.0ms, \
+                 the lines of further ones are at DEBUG: down, 402";
+    assert_eq!(lines[9..], [surge]);
+
+    ask(900).await;
+    let lines = loud();
+    let told = "WARN large: surge of failures in a fallback goes on: ";
+    assert!(lines.len() == 1 && lines[0].starts_with(told), "{lines:#?}");
+
+    sleep(SECOND * 11).await;
+    let answered = models[0].call(ready(Ok::<_, Down>(())), |_: &Down| Verdict::fatal());
+    answered.await.unwrap();
+    let over = "INFO large: surge of failures in a fallback over: 930 calls gave up within 92.9s, \
+                until 11.1s ago";
+    assert_eq!(loud(), [over]);
+}
+
+/// Each caller has no answer, so the end of the fallback keeps its line. A refusal by a part does not count,
+/// because the part has lines of its own.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_without_an_answer_keeps_its_line_in_a_surge() {
+    capture();
+    let models = [Upstream::new("large")];
+    for _ in 0..30 {
+        question(&models).await.unwrap_err();
+    }
+    let lines = loud();
+    let ends = lines.iter().filter(|line| line.starts_with("WARN question: gave up")).count();
+    assert_eq!((ends, lines.len()), (30, 31), "{lines:#?}");
+
+    let models = [Upstream::new("large").with_breaker(Breaker::new()), Upstream::new("small")];
+    let _isolated = models[0].isolate();
+    loud();
+    for _ in 0..30 {
+        question(&models).await.unwrap();
+    }
+    assert_eq!(loud(), [] as [String; 0]);
 }

@@ -156,8 +156,21 @@ async fn ends_of_calls() {
         tokio::time::sleep(pause).await;
         retry(down, TWICE.with_backoff(Backoff::none()), Never).on(&busy).await.unwrap_err();
     }
+    surge_of_alternatives().await;
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
+}
+
+/// Ten calls that give up in an alternative of a fallback, and another one after a minute.
+async fn surge_of_alternatives() {
+    let busy = feed();
+    for number in 0..18 {
+        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+        tokio::time::sleep(pause).await;
+        let down = |_| ready(Err::<(), _>("down"));
+        let one = |_: resile::fallback::Alternative<'_, u8>| retry(down, TWICE, Never).on(&busy);
+        fallback(&[1, 2], one, FallbackPolicy::new(), Never).on("feed").await.unwrap_err();
+    }
 }
 
 /// Streams that break after their first content.

@@ -25,7 +25,7 @@ chapter! {
         "crate::Bill::note" "crate::Classifier" "crate::interactive" "crate::batch" "crate::Failure"
         "crate::guide::rules#kinds" "crate::Failure::is_by_status_alone" "crate::Failure::message"
         "crate::Reply::explain" "crate::another_model" "crate::recovery" "crate::upstream()"
-        "crate::upstream_named"
+        "crate::upstream_named" "crate::breaker()"
     ]
     include_str!("../docs/guide/failures.md")
 }
@@ -35,6 +35,7 @@ chapter! {
         "crate::events()" "crate::Event::part" "crate::Event::text" "crate::upstream()"
         "crate::another_model" "crate::Failure" "crate::read_answer"
         "crate::Classifier" "crate::Bill" "crate::retry_events()"
+        "crate::breaker()"
     ]
     include_str!("../docs/guide/streams.md")
 }
@@ -53,7 +54,7 @@ chapter! {
 chapter! {
     quotas [
         "crate::read_answer" "crate::record_usage" "crate::learn_limits" "crate::charge"
-        "crate::events()" "crate::Bill" "crate::Bill::unreported"
+        "crate::events()" "crate::Bill" "crate::Bill::unreported" "crate::batch"
     ]
     include_str!("../docs/guide/quotas.md")
 }

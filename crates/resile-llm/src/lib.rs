@@ -94,7 +94,7 @@ pub use explain::{Certainty, Explanation, Reason};
 pub use failure::Failure;
 pub use kind::{Kind, Phase, Recovery, Scope};
 pub use limits::{learn_limits, limits};
-pub use policy::{another_model, batch, interactive, recovery, upstream, upstream_named};
+pub use policy::{another_model, batch, breaker, interactive, recovery, upstream, upstream_named};
 pub use reply::Reply;
 #[cfg(feature = "stream")]
 pub use retry_events::retry_events;

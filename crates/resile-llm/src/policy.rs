@@ -4,7 +4,7 @@ use std::time::Duration;
 use crate::classifier::Classifier;
 use crate::failure::Failure;
 use crate::kind::{Kind, Recovery};
-use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
+use resile::{Backoff, Breaker, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstream};
 
 /// Creates the upstream of one model, with its name for logs and metrics.
 ///
@@ -14,9 +14,9 @@ use resile::{Backoff, Budget, Cooldown, GaveUp, RetryPolicy, StopReason, Upstrea
 /// | [`Cooldown`] | a refusal with a wait holds back all calls to the model and not only its own |
 ///
 /// A model has no breaker here, because the cooldown already holds during an overload, and a failed
-/// prompt says nothing about the next one. If another model stands by, add one by
-/// [`with_breaker`](Upstream::with_breaker). Otherwise each call waits for all attempts of a model that hangs
-/// before the next model is asked. Add the limits of the account by
+/// prompt says nothing about the next one. If another model stands by, add the breaker of [`breaker()`] by
+/// [`with_breaker`](Upstream::with_breaker). Otherwise each call waits for all attempts of a model that hangs, and
+/// for the cooldown of one that is overloaded, before the next model is asked. Add the limits of the account by
 /// [`with_quota`](Upstream::with_quota). Models with one limit in common share one upstream. For an owned name
 /// see [`upstream_named`].
 ///
@@ -52,6 +52,32 @@ pub fn upstream_named(name: impl Into<Arc<str>>) -> Upstream {
 
 const fn with_parts(upstream: Upstream) -> Upstream {
     upstream.with_budget(Budget::new()).with_cooldown(Cooldown::new())
+}
+
+/// Returns the breaker of a model beside which another model stands by.
+///
+/// | setting | value | why |
+/// |---|---|---|
+/// | failures in a row | 4, and an overload is one | those of one question with the policy [`interactive`] suffice, and a cooldown lets out so few attempts of an overloaded model that a rate of failures has no numbers |
+///
+/// All else is as in [`Breaker::new`]. Without it a question waits for an overloaded model until its share of the
+/// time is over: the [`Cooldown`] of the model lets out one attempt after each wait. The chapter `streams` of the
+/// guide has the figures. A rate limit of the account opens no breaker, because the cooldown and the quota answer it.
+///
+/// # Examples
+///
+/// ```
+/// use resile::Upstream;
+///
+/// static LARGE: Upstream =
+///     resile_llm::upstream("gpt-4o").with_breaker(resile_llm::breaker());
+/// static SMALL: Upstream =
+///     resile_llm::upstream("gpt-4o-mini").with_breaker(resile_llm::breaker());
+/// # assert!(LARGE.breaker().is_some() && SMALL.breaker().is_some());
+/// ```
+#[must_use]
+pub const fn breaker() -> Breaker {
+    Breaker::new().with_consecutive(4).with_overloads()
 }
 
 /// Returns a policy for a person who waits for the answer.
@@ -99,11 +125,27 @@ pub const fn interactive() -> RetryPolicy<Classifier> {
 ///
 /// | setting | value | why |
 /// |---|---|---|
-/// | attempts | 10 | enough for a nightly job to survive an overload of about four minutes, if each attempt fails at once and without a hint |
+/// | attempts | 10 | enough for a nightly job to survive an overload of about four minutes, if each attempt fails at once and without a hint. The budget must pay for the retries, see below |
 /// | backoff | 2 s, doubling, to 60 s | a job does not need to be fast, so it can save load |
 /// | hint cap | 15 min | longer waits are quotas, not rates, and such work is better postponed than kept waiting |
 /// | total timeout | 1 h | one item must not delay the rest for ever |
 /// | overload floor | 10 s | other callers have a person waiting |
+///
+/// An item makes nine retries at most, but the [`Budget`] of the upstream pays for those of all items together. The 8
+/// tokens of `Budget::new()`, which [`upstream`] has too, do not suffice for one item. In an outage the items then
+/// end within seconds as [`StopReason::Budget`](resile::StopReason::Budget). So set the capacity to nine times the
+/// number of items in flight by [`with_capacity`](Budget::with_capacity), or sleep after that reason and ask again.
+///
+/// # Examples
+///
+/// ```
+/// use resile::{Budget, Upstream};
+///
+/// const IN_FLIGHT: u32 = 10;
+/// static MODEL: Upstream = resile_llm::upstream("gpt-4o")
+///     .with_budget(Budget::new().with_capacity(IN_FLIGHT * 9));
+/// assert_eq!(MODEL.budget().map(Budget::capacity), Some(90));
+/// ```
 pub const fn batch() -> RetryPolicy<Classifier> {
     RetryPolicy::new()
         .with_attempts(10)

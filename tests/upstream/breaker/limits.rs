@@ -8,8 +8,8 @@ use resile::classify::Always;
 use resile::quota::Rate;
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Breaker, Cooldown, Jitter, Never, Quota, RetryPolicy, StopReason, Throttle, Upstream,
-    Verdict, retry,
+    Backoff, Breaker, Cooldown, Health, Jitter, Never, Quota, RetryPolicy, StopReason, Throttle,
+    Upstream, Verdict, retry,
 };
 use tokio::time::Instant;
 
@@ -203,4 +203,29 @@ fn a_hold_that_goes_on_is_asked_again() {
     let end = drive(call, &timer).unwrap_err();
     assert_eq!(end.reason(), StopReason::Open);
     assert!(end.elapsed() < 3 * SECOND, "{:?}", end.elapsed());
+}
+
+/// An overload is a failure in a row only if the program says so. A limit of the caller is none, and a success
+/// ends the row.
+#[tokio::test(start_paused = true)]
+async fn overloads_in_a_row_open_the_breaker_that_counts_them() {
+    let breaker = || Breaker::new().with_consecutive(4).without_failure_rate();
+    let states = |breaker: Breaker, verdicts: &[Verdict]| {
+        let upstream = Upstream::new("busy").with_breaker(breaker).with_cooldown(Cooldown::new());
+        let admitted: Vec<_> = verdicts.iter().map(|_| upstream.try_admit().unwrap()).collect();
+        for (attempt, verdict) in admitted.into_iter().zip(verdicts) {
+            attempt.settle(verdict);
+        }
+        upstream.state()
+    };
+    let (open, closed) = (Some(State::Open), Some(State::Closed));
+    assert_eq!(states(breaker(), &[OVERLOAD; 100]), closed);
+    let counts = || breaker().with_overloads();
+    assert_eq!(states(counts(), &[OVERLOAD; 3]), closed);
+    assert_eq!(states(counts(), &[OVERLOAD; 4]), open);
+    assert_eq!(states(counts(), &[OWN_LIMIT; 100]), closed);
+    let (failed, well) = (Verdict::transient(), Verdict::fatal().with_health(Health::Healthy));
+    assert_eq!(states(counts(), &[OVERLOAD, failed, OVERLOAD, failed]), open);
+    let ended = [OVERLOAD, OVERLOAD, OVERLOAD, well, OVERLOAD, OVERLOAD, OVERLOAD];
+    assert_eq!(states(counts(), &ended), closed);
 }

@@ -1,15 +1,13 @@
 use futures_util::TryStreamExt;
 use resile::quota::{Cost, Rate};
-use resile::{
-    Breaker, FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream, fallback,
-};
+use resile::{FallbackPolicy, GaveUp, Never, Quota, StreamResilienceExt, Upstream, fallback};
 use resile_llm::{Bill, Failure, another_model, charge, retry_events};
 use std::io::{Write, stdout};
 use std::time::Duration;
 
 const fn model(name: &'static str) -> Upstream {
     let quota = Quota::new().with_tokens(Rate::per_minute(30_000)).with_charge(charge::OPENAI);
-    resile_llm::upstream(name).with_quota(quota).with_breaker(Breaker::new())
+    resile_llm::upstream(name).with_quota(quota).with_breaker(resile_llm::breaker())
 }
 const LIMIT: Duration = Duration::from_secs(240); // of all models together
 static MODELS: [Upstream; 2] = [model("gpt-4o"), model("gpt-4o-mini")];

@@ -280,27 +280,26 @@ async fn row(case: Case) -> String {
     format!("| {fault} | {shown} | {first} | {second} | {took} s | {end} |")
 }
 
-/// A model that hangs costs each question four attempts of 20 s, until ten failures open its breaker.
+/// A model that hangs costs a question four attempts of 20 s, and these open its breaker.
 #[tokio::test(start_paused = true)]
 async fn an_open_breaker_leads_to_the_other_model_at_once() {
     let clock = run_clock();
     let pings = (0..8).flat_map(|_| [Step::Send(": ping\n\n".to_owned()), Step::Wait(5)]);
     let hang = with(stream(&[ROLE]), pings);
-    let provider = Provider::start("gpt-4o", &vec![hang; 10], good()).await;
+    let provider = Provider::start("gpt-4o", &vec![hang; 4], good()).await;
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never());
     let (http, url) = (http.build().unwrap(), format!("{}/chat/completions", provider.base));
     let models = [model("gpt-4o"), model("gpt-4o-mini")];
     let mut took = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..2 {
         let (began, post, bill) = (Instant::now(), || http.post(&url), Bill::new());
         chat(&post, &models, "What do I wear?", &|_| {}, &bill).await.unwrap();
         took.push(began.elapsed().as_secs());
     }
     clock.abort();
     let first = provider.requests.lock().unwrap().iter().filter(|it| *it == "gpt-4o").count();
-    assert_eq!(first, 10, "{took:?}");
-    assert!(took[..2].iter().all(|took| (80..=87).contains(took)), "{took:?}");
-    assert!((40..=45).contains(&took[2]) && took[3] <= 1, "{took:?}");
+    assert_eq!(first, 4, "{took:?}");
+    assert!((80..=87).contains(&took[0]) && took[1] <= 1, "{took:?}");
 }
 
 /// The chapter has this table. Its times are those of one run, so they are left out of the comparison.

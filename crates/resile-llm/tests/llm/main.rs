@@ -23,6 +23,7 @@ mod privacy;
 mod report;
 mod reported;
 mod sockets;
+mod standby;
 mod statements;
 mod streams;
 mod transport;
