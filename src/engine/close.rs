@@ -153,10 +153,14 @@ where
         })
     }
 
-    /// Returns the kind of the request, as the classifier states it of a cut attempt or in its last verdict.
-    fn request(&self, last: Option<Verdict>) -> Request {
+    /// Returns the effect of the call with the kind of its request, as the classifier states it of a cut attempt or
+    /// in its last verdict. A request in doubt needs no kind.
+    fn effect_of(&self, facts: &Facts, last: Option<Verdict>) -> Effect {
+        if facts.in_doubt {
+            return facts.effect;
+        }
         let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
-        Request::of(on_cut, last)
+        Effect { request: Request::of(on_cut, last), ..facts.effect }
     }
 
     /// Returns the health that the last error shows, which is that of an earlier attempt.
@@ -229,12 +233,9 @@ where
         facts.in_doubt = doubt != Doubt::No;
         facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
         // Of a call without an attempt the words say nothing, but an earlier call may have had its key.
-        let mut told = facts.effect;
-        if !facts.in_doubt {
-            told.request = self.request(last.or(ending.dropped));
-            if facts.attempts > 0 {
-                facts.effect = told;
-            }
+        let told = self.effect_of(&facts, last.or(ending.dropped));
+        if facts.attempts > 0 {
+            facts.effect = told;
         }
         // After a cut the last error is that of an earlier attempt.
         facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());

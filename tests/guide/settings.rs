@@ -26,7 +26,7 @@ struct Setting {
 }
 
 /// Defaults that no value stands for.
-const WORDS: [&str; 3] = ["not there", "required", "as many as `count`"];
+const WORDS: [&str; 3] = ["not there", "required", "as many as"];
 
 /// Settings that no method and no `Debug` shows, with their map and their default.
 const UNSEEN: [(&str, &str, &str); 4] = [
