@@ -61,7 +61,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn the_end_of_the_call_is_no_end_of_one_attempt() {
+    fn the_end_of_the_call_is_not_the_end_of_an_attempt() {
         for until in [Until::Timeout(SECOND), Until::Nothing, Until::Delay(1)] {
             assert!(is_end_of_attempt(SECOND, until, NO_LIMIT));
             assert!(is_end_of_attempt(SECOND, until, KEPT_BACK + 1));
