@@ -11,8 +11,9 @@ use super::rate::Rate;
 ///
 /// * The first refusal takes the burst away. A provider that counts in windows keeps what was used
 ///   at once for a whole window, and so for this time further refusals say nothing about the rate.
-/// * Each later refusal takes its cost per `T` from the limit, and a hold takes its part of `T`.
-///   Within `T` the limit falls by at most half.
+///   A limit without a burst, or calls that have waited for a window, have no burst to take.
+/// * Each later refusal takes its cost per `T` from the limit, and a hold takes its part of `T` unless
+///   calls have waited for `T` since the last refusal. Within `T` the limit falls by at most half.
 /// * While calls wait, the share grows. Far below the last refused share, it takes a step each `T`:
 ///   half of the distance. Near it, it grows by the cost of one call in 3,000 calls. After 2,500
 ///   calls without a refusal it probes: each `T` adds a probe, the first one is half of a call,
@@ -40,8 +41,9 @@ pub(super) struct Law {
     /// The start of the current `T`, and the lowest share in it.
     epoch: u64,
     floor: f64,
-    /// The last time at which a call waited.
+    /// The last time at which a call waited, and the time since which calls wait.
     waited_at: u64,
+    waiting_since: u64,
     /// The end of the latest hold.
     held_until: u64,
     /// The times of the last refusal, and of the last one that took a burst away.
@@ -103,6 +105,7 @@ impl Law {
             epoch: 0,
             floor: 0.0,
             waited_at: 0,
+            waiting_since: 0,
             held_until: 0,
             refused_at: None,
             cut_at: None,
@@ -140,14 +143,13 @@ impl Law {
     /// are held until `resume`. Returns the time until which no unit refills.
     pub(super) fn refuse(&mut self, terms: &Terms, cost: u64, resume: u64, now: u64) -> u64 {
         let resume = resume.max(now);
-        let has_grown = self.clean >= terms.turn / 4.0;
+        let (has_grown, is_rare) = (self.clean >= terms.turn / 4.0, self.clean >= terms.turn);
         (self.clean, self.next_step) = (0.0, terms.turn);
         let held = float(resume.saturating_sub(now.max(self.held_until)));
         self.held_until = self.held_until.max(resume);
-        // A refusal now and then, before most of the burst is back, is no sign of a burst. Neither is
-        // one of a limit without a burst.
+        // A refusal now and then, before most of the burst is back, is not a sign of a burst.
         let is_back = self.refused_at.is_none() || self.burst(terms, now) > 0.5 * self.share;
-        if is_back && terms.least_burst < 0.5 {
+        if is_back && self.may_burst(terms, now) {
             self.cut_at = Some(now);
         }
         let is_first = self.cut_at.is_some_and(|at| now < at.saturating_add(terms.window.max(1)));
@@ -158,22 +160,33 @@ impl Law {
         if float(now.saturating_sub(self.epoch)) >= terms.turn {
             (self.epoch, self.floor) = (now, self.share / 2.0);
         }
-        // What held before the probe is near the limit, whatever the hold is.
+        // What held before the probe, or for a whole turn, is near the limit, whatever the hold is.
         let probe = std::mem::take(&mut self.probe);
         if has_grown || probe > 0.0 {
             self.refused = self.share - probe;
         }
         self.step = (float(cost) / terms.turn).clamp(1e-6, LARGEST_STEP);
-        let held = if probe > 0.0 { 0.0 } else { held };
+        let held = if probe > 0.0 || is_rare { 0.0 } else { held };
         let cut = probe + self.step + self.share * (held / terms.turn).min(1.0);
         self.move_to((self.share - cut).max(self.floor).max(LEAST).min(self.share));
         resume
+    }
+
+    /// Returns whether a burst may have caused a refusal at `now`. The burst that a refusal leaves must be
+    /// less than half of the one in use. Calls that have waited for a window have used none.
+    fn may_burst(&self, terms: &Terms, now: u64) -> bool {
+        let waits = now.saturating_sub(self.waited_at) < terms.window;
+        let has_waited = self.waited_at.saturating_sub(self.waiting_since) >= terms.window;
+        terms.least_burst < 0.5 * self.share && !(waits && has_waited)
     }
 
     /// Learns that a call waits at `now`, and whether calls have waited since the last time.
     pub(super) fn wait(&mut self, terms: &Terms, has_waited: bool, now: u64) {
         let since = self.waited_at.max(self.held_until);
         self.waited_at = self.waited_at.max(now);
+        if !has_waited {
+            self.waiting_since = now;
+        }
         let allowed = self.allowed();
         if !has_waited || self.share >= allowed {
             return;
@@ -321,6 +334,51 @@ mod tests {
             assert_eq!(law.refuse(&terms, 10_000_000, now, now), now);
         }
         assert!((law.share() - 0.9).abs() < 1e-6, "{}", law.share());
+    }
+
+    /// A refusal every two seconds with a wait of a second: the burst is small, so what a refusal leaves of
+    /// it is most of it. Only the first refusal is for the burst.
+    #[test]
+    fn a_small_burst_explains_one_refusal() {
+        for burst in 1..=38 {
+            let (terms, mut law) = (Terms::of(&Rate::per_second(38).with_burst(burst)), Law::new());
+            for second in (0..20).step_by(2) {
+                let now = second * 1_000_000_000;
+                let _ = law.refuse(&terms, 26_315_790, now + 1_000_000_000, now);
+            }
+            assert!(law.share() < 0.6, "{} of {burst}", law.share());
+        }
+    }
+
+    /// A burst comes back with time, but calls that have waited for a window have not used it.
+    #[test]
+    fn calls_that_wait_use_no_burst() {
+        for waits in [true, false] {
+            let (terms, mut law) = (Terms::of(&Rate::per_second(10)), Law::new());
+            let _ = law.refuse(&terms, 100_000_000, 0, 0);
+            for half in 1..=200 {
+                let now = half * 500_000_000;
+                law.wait(&terms, waits && half > 1, now);
+            }
+            let now = 100_100_000_000;
+            let _ = law.refuse(&terms, 100_000_000, now, now);
+            assert_eq!(law.share() < 1.0, waits);
+        }
+    }
+
+    /// A wait of seconds after many calls without a refusal says little of the limit: it is near.
+    #[test]
+    fn a_rare_refusal_costs_one_call_whatever_it_holds() {
+        let (terms, mut law) = (Terms::of(&Rate::per_second(100).with_burst(10)), Law::new());
+        let _ = law.refuse(&terms, 10_000_000, 3_000_000_000, 0);
+        let first = law.share();
+        assert!(first < 0.7, "{first}");
+        for tenth in 30..=135 {
+            law.wait(&terms, tenth > 30, tenth * 100_000_000);
+        }
+        let (before, now) = (law.share(), 13_500_000_000);
+        let _ = law.refuse(&terms, 10_000_000, now + 3_000_000_000, now);
+        assert!((before - law.share() - 0.001).abs() < 1e-9, "{before} {}", law.share());
     }
 
     /// A burst that a provider remembers for a window says nothing about the rate.

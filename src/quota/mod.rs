@@ -59,8 +59,8 @@
 //! with different resets must agree on a window of a second, a minute, an hour or a day. A reset of at
 //! least a quarter of the configured period is enough for a lower limit, and never for a higher one.
 //!
-//! * A refusal first takes the burst. Later ones take their cost from the limit of a period of at
-//!   least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit
+//! * A refusal first takes the burst if there is one to take. Later ones take their cost from the limit of a
+//!   period of at least 10 s and at most a minute, and at most half in such a period. While attempts wait, the limit
 //!   grows, near the last refused one by one attempt in 3,000. `DESIGN.md` has the law and its bounds.
 //! * The quota never uses more than the configured limit, unless [`Learning::Both`] is set and the
 //!   provider reports it.

@@ -31,13 +31,18 @@ impl Apart {
         self.part = self.part.max(part);
     }
 
+    /// Returns the share of the limit that the process has found so far.
+    pub(super) fn found(&self) -> f64 {
+        (self.share + self.change).max(0.0)
+    }
+
     /// Returns the change for a fleet of so many members that uses `used` of the limit.
     pub(super) fn lesson(&self, used: f64, members: f64) -> f64 {
         let members = members.max(1.0);
         if self.change >= 0.0 {
             return self.change / members;
         }
-        let found = (self.share + self.change).max(0.0) * (members * self.part).max(1.0);
+        let found = self.found() * (members * self.part).max(1.0);
         (found - used).min(0.0) / members
     }
 }

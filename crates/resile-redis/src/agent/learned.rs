@@ -72,7 +72,7 @@ impl Own {
     /// Returns the change for the fleet, as a share of the limit of this member. `change` is what its calls
     /// have taught in a state in which it uses the `part` of the limit without the store.
     fn lesson(&mut self, change: f64, state: State, part: f64, members: f64) -> f64 {
-        let used = self.share * (per_second(&self.base) / self.per_second()).min(1.0);
+        let used = self.used_share();
         if change != 0.0 && !matches!(state, State::Shared | State::Coasting) {
             let _ = self.apart.get_or_insert(Apart::new(used));
         }
@@ -84,11 +84,26 @@ impl Own {
             Some(apart) => {
                 let lesson = apart.lesson(used, members);
                 self.apart = None;
-                lesson + change
+                lesson + change.max(0.0)
             }
             // All members grow at the same time, but each refusal is seen by one of them.
             None if change > 0.0 => change / members,
             None => change,
+        }
+    }
+
+    /// Returns what all members use as a share of the limit of this member.
+    fn used_share(&self) -> f64 {
+        self.share * (per_second(&self.base) / self.per_second()).min(1.0)
+    }
+
+    /// Returns the share of what all members use that this one has found right while it does not share. A process
+    /// in safe mode uses no more of its part, or its refusals would teach it a lower limit without an end.
+    pub(super) fn found_apart(&self) -> f64 {
+        let used = self.used_share();
+        match self.apart {
+            Some(apart) if used > 0.0 => (apart.found() / used).clamp(0.001, 1.0),
+            _ => 1.0,
         }
     }
 
@@ -129,11 +144,13 @@ impl<M: Timer> Agent<'_, M> {
             let learned = shared.learned(own.dimension).unwrap_or_default();
             let resource = Resource::Quota(own.dimension);
             let lease = leases.iter().find(|(lease, _)| lease.resource == resource);
-            let state = match lease.map_or(State::Shared, |(lease, _)| lease.mode.state()) {
-                State::Shared if !is_settled => State::Learning,
-                state => state,
-            };
-            let change = own.lesson(learned.change, state, part, members);
+            let mode = lease.map_or(State::Shared, |(lease, _)| lease.mode.state());
+            let is_early = mode == State::Shared && !is_settled;
+            let state = if is_early { State::Learning } else { mode };
+            // The members share again, but not yet what they have found alone: these refusals are its effect.
+            let has_found = is_early && own.apart.is_some();
+            let change = if has_found { learned.change.max(0.0) } else { learned.change };
+            let change = own.lesson(change, state, part, members);
             let limit = own.per_second();
             let pending = std::mem::take(&mut own.pending);
             Report {

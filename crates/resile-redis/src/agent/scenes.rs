@@ -102,6 +102,7 @@ fn what_all_have_learned_without_a_server_is_not_forgotten() {
     scene.calls = vec![60.0; 3];
     let played = scene.play(90);
     assert!(refused(&played[..60]) > 10, "{played:?}");
+    assert!(refused(&played[40..60]) <= 10, "the processes go on above the limit: {played:?}");
     assert!(played[66..].iter().all(|second| (15..=60).contains(&second.used)), "{played:?}");
 }
 
@@ -179,6 +180,30 @@ fn lines(scene: &Scene, seconds: usize) -> Vec<String> {
     tracing::dispatcher::with_default(&log(&written), || scene.play(seconds));
     let written = written.0.lock().unwrap();
     String::from_utf8_lossy(&written).lines().map(ToOwned::to_owned).collect()
+}
+
+/// Three processes have 100 a second with a burst of 25 in their code, and the provider allows 60 in each second of its
+/// clock. A refusal leaves most of such a burst, and yet the fleet learns. One line names both limits.
+#[test]
+fn a_limit_that_is_too_high_in_all_processes_is_learned_and_told() {
+    for seed in 0..3 {
+        let mut scene = late(3);
+        (scene.server, scene.seed, scene.calls) = (vec![at(0)], seed, vec![60.0; 3]);
+        (scene.provider, scene.windows) = (vec![(at(0), 60.0)], Some(Duration::from_millis(15)));
+        let played = scene.play(120);
+        let (refused, accepted) = (refused(&played[30..]), accepted(&played[30..]));
+        println!("100 of 60 a second: {refused} refused in 90 s, {accepted:.1} a second accepted");
+        assert!(played[30..].iter().all(|second| second.used < 68), "seed {seed}: {played:?}");
+        assert!(refused <= 27 && accepted > 40.0, "seed {seed}: {refused} {accepted}: {played:?}");
+        let lines = lines(&scene, 60);
+        let words = "fleet: the members have learned that the limit of requests is lower, and use ";
+        let told: Vec<_> = lines.iter().filter(|line| line.contains(words)).collect();
+        assert!((1..=2).contains(&told.len()), "seed {seed}: {lines:#?}");
+        assert!(
+            told[0].contains("WARN") && told[0].contains(" of 100 a second: correct"),
+            "{told:?}"
+        );
+    }
 }
 
 /// A process that shares again is refused for the units that it has used before. It hears at once that the limit of

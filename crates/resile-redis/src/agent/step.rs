@@ -173,7 +173,10 @@ impl<'a, M: Timer> Agent<'a, M> {
         let share = self.plan.fail_mode.share(members);
         for ((lease, _), (balance, waiting)) in self.leases.iter_mut().zip(accounts) {
             if lease.mode.is_safe() {
-                let change = lease.share(balance, waiting, share, members, now);
+                let own =
+                    self.owns.iter().find(|own| Resource::Quota(own.dimension) == lease.resource);
+                let part = share * own.map_or(1.0, Own::found_apart);
+                let change = lease.share(balance, waiting, part, members, now);
                 self.shared.extend(lease.resource, TTL);
                 adjust(self.shared, lease, change, now);
                 let ceiling = lease.ceiling(share);

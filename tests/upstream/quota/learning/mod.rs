@@ -13,6 +13,7 @@
 mod blind;
 mod provider;
 mod run;
+mod too_high;
 
 use std::sync::Mutex;
 use std::time::Duration;

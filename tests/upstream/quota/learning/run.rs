@@ -28,6 +28,8 @@ pub(super) struct World {
     pub(super) latency: f64,
     /// Whether a refusal says when to come back.
     pub(super) has_hint: bool,
+    /// The wait that each refusal names in place of the exact one, as a header of whole seconds does.
+    pub(super) retry_after: Option<Duration>,
     pub(super) has_cooldown: bool,
     pub(super) reports: Reports,
     pub(super) learning: Learning,
@@ -45,6 +47,7 @@ impl World {
             burst: None,
             latency: 300.0,
             has_hint: true,
+            retry_after: None,
             has_cooldown: true,
             reports: Reports::Nothing,
             learning: Learning::Lower,
@@ -151,6 +154,7 @@ pub(super) async fn run(world: &World, seconds: u64) -> Record {
                         Ok(()) => record.accepted.push(at),
                         Err(wait) => {
                             record.refused.push(at);
+                            let wait = world.retry_after.unwrap_or(wait);
                             return Err(Refused(Some(wait).filter(|_| world.has_hint)));
                         }
                     }
