@@ -85,8 +85,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 // An attempt does not wait out a hold only to be refused by the breaker.
                 let rest = cooldown.remaining(now).unwrap_or_default();
                 // During a release an attempt asks again and again. A hold that goes on is another one.
-                let hold = Admit::Hold { delay, is_new: is_new || !rest.is_zero() };
-                return refused_within(parts, rest, &owned).unwrap_or(hold);
+                let is_new = is_new || !rest.is_zero();
+                return refused_within(parts, rest, &owned)
+                    .unwrap_or(Admit::Hold { delay, is_new });
             }
         }
         let throttle = parts.throttle.as_ref().filter(|it| !held.is_some() && !it.is_idle());
