@@ -17,8 +17,9 @@ use crate::upstream::{Admit, Endpoint, Limited, Refuser, TargetFor};
 pub(crate) enum Begin {
     /// The attempt has begun, at this time since the start of the call.
     Go(u64),
-    /// A cooldown holds the attempt for this time. The call then asks again.
-    Hold(Duration),
+    /// A cooldown holds the attempt for this time. The call then asks again. It is new if the hold has not made
+    /// the attempt wait before.
+    Hold { delay: Duration, is_new: bool },
     /// The attempt waits in a queue. The call asks again when the queue wakes it. At `until` it asks
     /// again too, or else it ends. `held` is the part and the wait, if known, of an attempt that has just
     /// joined.
@@ -57,11 +58,11 @@ where
         let is_cancelled = self.token.is_cancelled();
         let begin = self.engine.begin(slot, waker, elapsed, is_cancelled, self.policy.limits());
         match begin {
-            Begin::Hold(delay) if waker.is_some() => {
+            Begin::Hold { delay, is_new: true } if waker.is_some() => {
                 self.emit_held(HeldBy::Cooldown, Some(delay));
             }
             Begin::Queued { held: Some((by, delay)), .. } => self.emit_held(by, delay),
-            Begin::Go(_) | Begin::End(..) | Begin::Hold(_) | Begin::Queued { .. } => {}
+            Begin::Go(_) | Begin::End(..) | Begin::Hold { .. } | Begin::Queued { .. } => {}
         }
         begin
     }
@@ -123,7 +124,7 @@ where
     pub(crate) fn begin_now(&mut self, slot: usize) -> Result<Attempt, GaveUp<E>> {
         match self.begin(slot, None) {
             Begin::Go(elapsed) => Ok(self.attempt_at(elapsed)),
-            Begin::Hold(delay) => Err(self.close(StopReason::Deadline, Some(delay))),
+            Begin::Hold { delay, .. } => Err(self.close(StopReason::Deadline, Some(delay))),
             Begin::Queued { .. } => Err(self.close(StopReason::Full, None)),
             Begin::End(reason, retry_after) => Err(self.close(reason, retry_after)),
         }
@@ -219,7 +220,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
                 has_moved = true;
                 self.guard.progress.set_refuser(None);
             }
-            Admit::Hold(delay) => return self.hold(delay, waker.is_some(), limits),
+            Admit::Hold { delay, is_new } => {
+                return self.hold(delay, is_new, waker.is_some(), limits);
+            }
             Admit::Queued { until, is_new } => {
                 self.note_start();
                 if is_new {
@@ -282,7 +285,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Prepares the wait for a cooldown. A hold that reaches the deadline ends the call at once.
     #[cold]
     #[inline(never)]
-    fn hold(&mut self, delay: Duration, may_wait: bool, limits: Limits) -> Begin {
+    fn hold(&mut self, delay: Duration, is_new: bool, may_wait: bool, limits: Limits) -> Begin {
         self.note_start();
         let now = self.now();
         let left = remaining(limits.total, now.saturating_sub(self.started));
@@ -297,7 +300,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             // A timer's sleep may end at once. The call then yields before it asks again.
             self.guard.progress.set_must_yield(true);
         }
-        Begin::Hold(delay)
+        Begin::Hold { delay, is_new }
     }
 
     /// Returns the time at which a call with this total timeout leaves the quota's queue.

@@ -166,10 +166,12 @@ where
             _ => None,
         };
         let in_flight = InFlight { held, ..self.in_flight() };
+        let held = held.max(self.engine.held_by_cooldown(elapsed)).filter(|held| *held > delay);
         self.emit_at_end(cut, verdict, in_flight, &|failure| EventKind::Waiting {
             attempt,
             failure,
             delay,
+            held,
             resumes_at,
             is_partial: self.policy.is_partial(),
         });
@@ -365,11 +367,22 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     /// Returns the time for which the quota surely holds the next attempt, if that is longer than its delay.
     #[inline]
     fn held_by_quota(&self, elapsed: u64, delay: Duration) -> Option<Duration> {
-        let now = || self.started().map_or_else(|| self.now(), |it| it.saturating_add(elapsed));
+        let now = || self.finished_at(elapsed);
         let fits_at = self.guard.quota_forecast(now).filter(|at| *at > 0)?;
         let wait = Duration::from_nanos(fits_at.saturating_sub(now()));
         // An attempt does not wait for the quota only to be refused by the breaker.
         (wait > delay && self.guard.refusal_within(delay).is_none()).then_some(wait)
+    }
+
+    /// Returns the rest of the cooldown's hold after an attempt that failed at `elapsed`.
+    #[cold]
+    fn held_by_cooldown(&self, elapsed: u64) -> Option<Duration> {
+        self.guard.hold_left(|| self.finished_at(elapsed))
+    }
+
+    /// Returns the time at which an attempt failed, if it failed at `elapsed`.
+    fn finished_at(&self, elapsed: u64) -> u64 {
+        self.started().map_or_else(|| self.now(), |it| it.saturating_add(elapsed))
     }
 
     /// Returns whether a call with this total timeout would leave the quota's queue after the `wait`, and

@@ -48,7 +48,7 @@ where
             }
             match self.begin_next(slot, Some(cx.waker()), Some(elapsed)) {
                 Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
-                Begin::Hold(_) | Begin::Queued { .. } => {}
+                Begin::Hold { .. } | Begin::Queued { .. } => {}
                 Begin::End(reason, retry_after) => {
                     return Poll::Ready(Err(self.close(reason, retry_after)));
                 }
@@ -83,7 +83,7 @@ where
             }
             match self.begin(slot, Some(cx.waker())) {
                 Begin::Go(elapsed) => return Poll::Ready(Ok(self.attempt_at(elapsed))),
-                Begin::Hold(_) => {}
+                Begin::Hold { .. } => {}
                 Begin::Queued { until, asks_again, .. } => {
                     let woken = ready!(self.poll_until(until, pending.as_mut(), cx));
                     let reason = match woken {
@@ -164,7 +164,7 @@ where
                 Until::Delay(at) => (at, None),
                 _ => match self.begin(slot, Some(&waker)) {
                     Begin::Go(elapsed) => return Ok(self.attempt_at(elapsed)),
-                    Begin::Hold(_) => continue,
+                    Begin::Hold { .. } => continue,
                     Begin::Queued { until, .. } if until >= self.ends_at() => {
                         (until, Some(StopReason::Deadline))
                     }

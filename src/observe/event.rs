@@ -120,8 +120,9 @@ pub enum EventKind<'a> {
     },
     /// An attempt waits for its admission.
     ///
-    /// The event is emitted for each wait. While a cooldown releases calls, a call may wait
-    /// several times, with a [`Gauges::cooldown`] of zero.
+    /// The event is emitted for each wait. The wait for the hold of a cooldown goes on while the cooldown releases its
+    /// calls, so it is one event for both. Its delay is the least time then. A hold that becomes longer has
+    /// another event.
     #[non_exhaustive]
     Held {
         /// The number of the attempt.
@@ -167,9 +168,12 @@ pub enum EventKind<'a> {
         attempt: Attempt,
         /// The error and its classification.
         failure: AttemptFailure<'a>,
-        /// The delay before the next attempt. The words of the event have the hold of the cooldown or of
-        /// the quota instead if that is longer.
+        /// The delay before the next attempt.
         delay: Duration,
+        /// The time for which the cooldown or the quota surely holds the next attempt, if that is longer than the
+        /// delay. The words of the event then have this time in place of the delay, as the least one. `None`
+        /// otherwise.
+        held: Option<Duration>,
         /// The end of the delay, as a reading of the upstream's [`Timer`](crate::time::Timer).
         ///
         /// `None` if the clock was not read.

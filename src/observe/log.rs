@@ -191,13 +191,10 @@ mod write {
                 EventKind::Held { attempt, delay, by } => {
                     Self { attempt: Some(attempt), delay, by: Some(by.as_str()), ..fields }
                 }
-                EventKind::Waiting { attempt, failure, delay, .. } => Self {
+                EventKind::Waiting { attempt, failure, delay, held, .. } => Self {
                     attempt: Some(attempt.number()),
                     // A fallback goes on at once. A part may hold the attempt for longer.
-                    delay: Some(
-                        failure.held(event.gauges.cooldown).map_or(delay, |it| it.max(delay)),
-                    )
-                    .filter(|_| !is_fallback),
+                    delay: Some(held.unwrap_or(delay)).filter(|_| !is_fallback),
                     hint: failure.verdict.and_then(|verdict| verdict.hint()),
                     elapsed: known(attempt.elapsed()),
                     error_type: failure.error_type,

@@ -27,7 +27,7 @@ use crate::verdict::{Cut, Health};
 /// | `resile_attempts_total` | counter | `outcome`: `ok`, or the [health](crate::Health) of the verdict; `timeout` or `truncated` if the attempt was [cut](crate::classify::Cut) | attempts that ended |
 /// | `resile_attempt_duration_seconds` | histogram | `outcome` | duration of these attempts. That of an attempt that a limit cut ends at the cut. Attempts that are in flight together at the deadline count as the longest one |
 /// | `resile_retries_total` | counter | | attempts after the first one of their call, without hedges. A retry that was scheduled but never began does not count |
-/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission |
+/// | `resile_wait_duration_seconds` | histogram | `before`: `retry`, `cooldown`, `quota` | scheduled delays before retries, and waits of a known length for admission. Of a cooldown it is the least one, without the rest of its release |
 /// | `resile_held_total` | counter | `by`: `cooldown`, `bulkhead`, `quota` | waits of attempts for their admission, as many as lines at DEBUG. A cooldown counts the waits for its hold and not the short ones of its release |
 /// | `resile_limiting` | gauge | `by`: as above, `budget`, `throttle` | 1 while a part makes calls wait or refuses them, until the first report ten seconds after the last of them. Without a further attempt it stays 1, although the part may have room: an alert needs a counter beside it |
 /// | `resile_hedges_total` | counter | `event`: `started`, `won`, `lost`, `denied` | hedges, by what happened to them |
@@ -218,8 +218,8 @@ fn doubt(name: &SharedString, in_doubt: bool) {
     counter!("resile_calls_in_doubt_total", "upstream" => name.clone()).increment(calls);
 }
 
-/// Publishes a wait for the admission. After the hold of a cooldown its calls ask again and again until
-/// they may go, which does not count as a further wait.
+/// Publishes a wait for the admission. A call that comes after the hold of a cooldown, during its release, is not
+/// counted.
 fn held(event: &Event<'_>, name: &SharedString, by: HeldBy, delay: Option<Duration>) {
     let (series, upstream) = ("resile_held_total", name.clone());
     if by != HeldBy::Cooldown || event.gauges.holds() {

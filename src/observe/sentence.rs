@@ -49,11 +49,11 @@ impl fmt::Display for Event<'_> {
                 failure.fmt_asked(f, is_fallback, None)?;
                 write!(f, ": {failure}")
             }
-            EventKind::Waiting { attempt: failed, failure, delay, is_partial, .. } => {
+            EventKind::Waiting { attempt: failed, failure, delay, held, is_partial, .. } => {
+                let least = held.unwrap_or(delay);
                 write!(f, "{attempt} {}{of} failed", failed.number())?;
                 f.write_str(if is_partial { " after a part of the answer, " } else { ", " })?;
                 let held = failure.held(self.gauges.cooldown);
-                let least = held.map_or(delay, |held| held.max(delay));
                 let is_short = least < Duration::from_millis(1);
                 match held {
                     _ if is_fallback => f.write_str("trying the next")?,

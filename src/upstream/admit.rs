@@ -84,7 +84,10 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
                 release(mem::take(held), parts, &self.target.demand());
                 // An attempt does not wait out a hold only to be refused by the breaker.
                 let rest = cooldown.remaining(now).unwrap_or_default();
-                return refused_within(parts, rest, &owned).unwrap_or(Admit::Hold(delay));
+                // During a release an attempt asks again and again. A hold that goes on is another one.
+                let is_new = is_new || !rest.is_zero();
+                return refused_within(parts, rest, &owned)
+                    .unwrap_or(Admit::Hold { delay, is_new });
             }
         }
         let throttle = parts.throttle.as_ref().filter(|it| !held.is_some() && !it.is_idle());
@@ -193,8 +196,14 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// Returns the rest of the cooldown's hold at `now` if it lasts until `ends_at` or longer.
     #[cold]
     pub(crate) fn hold_until(&self, now: u64, ends_at: u64) -> Option<Duration> {
+        self.hold_left(|| now).filter(|rest| now.saturating_add(nanos(*rest)) >= ends_at)
+    }
+
+    /// Returns the rest of the cooldown's hold.
+    #[cold]
+    pub(crate) fn hold_left(&self, now: impl FnOnce() -> u64) -> Option<Duration> {
         let cooldown = self.target.parts()?.cooldown.as_ref().filter(|it| !it.is_free())?;
-        cooldown.remaining(now).filter(|rest| now.saturating_add(nanos(*rest)) >= ends_at)
+        cooldown.remaining(now())
     }
 
     /// Returns the breaker's refusal of an attempt after `delay` if that refusal is certain.

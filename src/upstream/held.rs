@@ -17,8 +17,9 @@ pub(crate) enum Admit {
     Go,
     /// The attempt may begin with the admission of the attempt around its call.
     Moved,
-    /// The cooldown holds the attempt for this time. The attempt must then ask again.
-    Hold(Duration),
+    /// The cooldown holds the attempt for this time. The attempt must then ask again. It is new if the hold has
+    /// not made it wait before.
+    Hold { delay: Duration, is_new: bool },
     /// The attempt waits in the bulkhead's queue, `until` at the latest. It asks again when the
     /// queue wakes it.
     Queued { until: u64, is_new: bool },

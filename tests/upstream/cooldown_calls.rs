@@ -65,8 +65,8 @@ async fn the_log_promises_no_retry_before_the_end_of_a_hold() {
     let began = Instant::now();
     let lines = Mutex::new(vec![]);
     let note = |event: &Event<'_>| {
-        if let EventKind::Waiting { .. } = event.kind {
-            lines.lock().unwrap().push((event.to_string(), event.gauges.cooldown));
+        if let EventKind::Waiting { held, .. } = event.kind {
+            lines.lock().unwrap().push((event.to_string(), event.gauges.cooldown, held));
         }
     };
     let upstream = exact();
@@ -90,13 +90,14 @@ async fn the_log_promises_no_retry_before_the_end_of_a_hold() {
     assert_eq!(before.unwrap(), 3 * SECOND / 4);
     assert!(asked.unwrap() >= 5 * SECOND && during.unwrap() >= 5 * SECOND);
     let lines = lines.lock().unwrap();
-    for (line, (words, held)) in lines.iter().zip([
-        ("retrying in 500.0ms: 0", None),
-        ("retrying in at least 4.", Some(4 * SECOND)),
-        ("retrying in at least 3.0s, held by the cooldown: 0", Some(3 * SECOND)),
+    // The event has the number of its line: a hold that is longer than the delay.
+    for (line, (words, hold, held)) in lines.iter().zip([
+        ("retrying in 500.0ms: 0", None, None),
+        ("retrying in at least 4.", Some(4 * SECOND), None),
+        ("retrying in at least 3.0s, held by the cooldown: 0", Some(3 * SECOND), Some(3 * SECOND)),
     ]) {
         assert!(line.0.contains(words), "{line:?}");
-        assert_eq!(line.1, held);
+        assert_eq!((line.1, line.2), (hold, held));
     }
     assert_eq!(lines.len(), 3);
 }
@@ -292,6 +293,43 @@ fn a_blocking_run_is_held_too() {
     run.blocking_next().unwrap();
     assert_eq!((upstream.held(), timer.now() >= 30 * SECOND), (None, true));
     assert_eq!((run.succeeded(7), timer.sleepers()), (7, 0));
+}
+
+/// A call asks about sixteen times during a release whether it may go. It waits once, so an observer that
+/// shows its waits to a person hears of them once.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_hold_and_its_release_is_one_event() {
+    let upstream = Upstream::new("held").with_cooldown(Cooldown::new());
+    let waits = async |began_after: Duration| {
+        tokio::time::sleep(began_after).await;
+        let seen = Mutex::new(vec![]);
+        let note = |event: &Event<'_>| {
+            if let EventKind::Held { delay, .. } = event.kind {
+                seen.lock().unwrap().push((delay.unwrap(), event.gauges.cooldown.unwrap()));
+            }
+        };
+        let run = retry(|_| async { Ok::<_, HintSeconds>(()) }, policy(), Never);
+        run.on(upstream.observed_by(&note)).await.unwrap();
+        seen.into_inner().unwrap()
+    };
+    upstream.hold(40 * SECOND); // and a release of 10 s
+    for seen in futures_util::future::join_all((0..100).map(|_| waits(SECOND))).await {
+        let [(delay, held)] = seen[..] else { panic!("{seen:?}") };
+        assert!(delay >= 39 * SECOND && held == 39 * SECOND, "{delay:?} {held:?}");
+    }
+    // Those that come during the release wait once at most. Who waits when the hold goes on waits anew.
+    upstream.hold(40 * SECOND);
+    let first = futures_util::future::join_all((0..100).map(|_| waits(41 * SECOND)));
+    let extend = async {
+        tokio::time::sleep(42 * SECOND).await;
+        upstream.hold(20 * SECOND);
+    };
+    let (first, ()) = tokio::join!(first, extend);
+    for seen in &first {
+        let holds = seen.iter().filter(|(_, held)| !held.is_zero()).count();
+        assert!(holds <= 1 && seen.len() - holds <= 1, "{seen:?}");
+        assert!(seen.iter().all(|(_, held)| held.is_zero() || *held >= 15 * SECOND), "{seen:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,7 +59,7 @@ impl Event {
     /// | `End` | `[DONE]`, `message_stop`, `response.completed`, `message-end`, an event named `done` or `end` |
     /// | `Complete` | an event with a reason of its finish: `finish_reason`, `finishReason`, `stop_reason` |
     /// | `Content` | words, reasoning, calls of tools, audio and images. Also every event of an unknown format, because what was shown must not be repeated |
-    /// | `Preamble` | all others: the greeting, a role without words, the start of an empty block, the usage |
+    /// | `Preamble` | all others: the greeting, a role without words, the start of an empty block, the usage. Also the words with which a model of OpenAI refuses, because they are a failure |
     ///
     /// The formats are those of OpenAI (completions, chat and responses), Anthropic, Gemini and Cohere.
     #[must_use]
@@ -70,8 +70,9 @@ impl Event {
     /// Returns the words that the event adds to the answer. The text is empty for an event without
     /// words.
     ///
-    /// Reasoning, refusals, calls of tools and audio are no words. If the event has several choices,
-    /// the first one counts. The formats are those of [`part`](Self::part), and Ollama's.
+    /// Reasoning, refusals, calls of tools and audio are not words. A model that refuses ends the stream of
+    /// [`events`](crate::events()) with a [`ContentFilter`](crate::Kind::ContentFilter) in place of these
+    /// events. If the event has several choices, the first one counts. The formats are those of [`part`](Self::part), and Ollama's.
     ///
     /// # Examples
     ///
@@ -192,6 +193,9 @@ fn joined(value: Option<&Value>) -> String {
 
 /// Returns whether an event has something for the consumer.
 fn has_content(object: &Map<String, Value>, kind: Option<&str>) -> bool {
+    if kind == Some(finish::REFUSAL_DELTA) {
+        return false;
+    }
     if let Some(kind) = kind {
         let is_delta = kind.ends_with("delta") && kind != "message_delta";
         let parts = ["delta", "content_block", "partial_image_b64", "text"];
@@ -210,9 +214,9 @@ fn has_content(object: &Map<String, Value>, kind: Option<&str>) -> bool {
     })
 }
 
-/// Returns whether a value holds a text that is not only a label.
+/// Returns whether a value holds a text that is not only a label or a refusal.
 fn has_words(value: &Value) -> bool {
-    const LABELS: [&str; 6] = ["role", "type", "id", "index", "object", "status"];
+    const LABELS: [&str; 7] = ["role", "type", "id", "index", "object", "status", "refusal"];
     match value {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => items.iter().any(has_words),

@@ -39,7 +39,7 @@ const READ: usize = 256 * 1024;
 /// | an event | an [`Event`] |
 /// | comments, pings, empty events | nothing |
 /// | a status other than 2xx | the [`Failure`] of status, headers and the first 256 KiB of the body |
-/// | an event with an error, or with a bad ending such as a content filter or the token limit | its failure |
+/// | an event with an error, or with a bad ending such as a content filter, a model that refuses or the token limit | its failure |
 /// | an event without a whole JSON, or a clean end without a last event | [`Kind::Network`](crate::Kind::Network), with words that say so |
 /// | words as an event, or a body without events | the failure that the words mean, or [`Kind::InvalidOutput`](crate::Kind::InvalidOutput). Words without a known meaning are counted and not quoted |
 /// | an event above 16 MiB | [`Kind::InvalidOutput`](crate::Kind::InvalidOutput) |
@@ -276,7 +276,8 @@ impl Reading {
             return None;
         }
         if let Some(failure) = in_band::failure(&event, self.phase) {
-            if matches!(failure.rule(), Rule::Finish(_)) && part == Part::Complete && !used {
+            let may_have_usage = matches!(part, Part::Complete | Part::Preamble) && !used;
+            if matches!(failure.rule(), Rule::Finish(_)) && may_have_usage {
                 self.ending = Some(failure);
                 return None;
             }

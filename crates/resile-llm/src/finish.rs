@@ -24,10 +24,16 @@ pub(crate) struct Ending<'v> {
 /// The name of the ending of an answer without items.
 pub(crate) const EMPTY: &str = "empty";
 
+/// The name of the ending of a model that refuses, as a reason of Anthropic's finish and as a field of OpenAI's.
+const REFUSAL: &str = "refusal";
+
+/// The type of an event with such words.
+pub(crate) const REFUSAL_DELTA: &str = "response.refusal.delta";
+
 const REASONS: &[(&str, Kind)] = &[
     ("content_filter", Kind::ContentFilter),
     ("content_filtered", Kind::ContentFilter),
-    ("refusal", Kind::ContentFilter),
+    (REFUSAL, Kind::ContentFilter),
     ("guardrail_intervened", Kind::ContentFilter),
     ("safety", Kind::ContentFilter),
     ("recitation", Kind::ContentFilter),
@@ -126,6 +132,25 @@ fn is_event(object: &Map<String, Value>) -> bool {
         || ["usage", "prompt_filter_results"].iter().any(|name| object.contains_key(*name))
 }
 
+/// Returns whether a part of an answer or of a stream has the words with which the model refuses. OpenAI sends
+/// them in place of the content, and the reason of its finish is that of a good answer.
+fn refuses(object: &Map<String, Value>) -> bool {
+    let is_said = |value: Option<&Value>| {
+        value.and_then(Value::as_str).is_some_and(|words| !words.is_empty())
+    };
+    if object.get("type").and_then(Value::as_str) == Some(REFUSAL_DELTA) {
+        return is_said(object.get("delta"));
+    }
+    let within = |name: &str| is_said(object.get(name).and_then(|part| part.get(REFUSAL)));
+    let output = object.get("output").and_then(Value::as_array);
+    let mut blocks =
+        output.into_iter().flatten().filter_map(|item| item.get("content")?.as_array()).flatten();
+    is_said(object.get(REFUSAL))
+        || within("message")
+        || within("delta")
+        || blocks.any(|it| is_said(it.get(REFUSAL)))
+}
+
 impl<'v> Ending<'v> {
     fn one(&mut self, object: &'v Map<String, Value>) {
         let text = |name: &str| object.get(name).and_then(Value::as_str);
@@ -152,12 +177,8 @@ impl<'v> Ending<'v> {
             self.ended = true;
             self.note("blockReason", Kind::ContentFilter);
         }
-        if object
-            .get("message")
-            .and_then(|message| message.get("refusal"))
-            .is_some_and(Value::is_string)
-        {
-            self.note("refusal", Kind::ContentFilter);
+        if refuses(object) {
+            self.note(REFUSAL, Kind::ContentFilter);
         }
     }
 

@@ -161,8 +161,8 @@ async fn a_call_without_a_deadline_waits_for_its_units() {
     let (upstream, began) = (tokens(), Instant::now());
     let lines = Mutex::new(vec![]);
     let note = |event: &Event<'_>| {
-        if let EventKind::Waiting { .. } = event.kind {
-            lines.lock().unwrap().push(event.to_string());
+        if let EventKind::Waiting { held, .. } = event.kind {
+            lines.lock().unwrap().push((event.to_string(), held));
         }
     };
     let op =
@@ -171,7 +171,9 @@ async fn a_call_without_a_deadline_waits_for_its_units() {
     let policy = policy().without_total_timeout();
     retry(op, policy, Never).on(target.observed_by(&note)).await.unwrap();
     assert_eq!(began.elapsed(), SECOND * 16);
-    assert!(lines.into_inner().unwrap()[0].contains("retrying in at least 16.0s"));
+    let (words, held) = &lines.into_inner().unwrap()[0];
+    assert!(words.contains("retrying in at least 16.0s"));
+    assert_eq!(*held, Some(SECOND * 16));
 }
 
 proptest! {

@@ -10,11 +10,14 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use http_body_util::StreamBody;
 use hyper::body::{Bytes, Frame};
 use proptest::prelude::*;
+use resile::fallback::Alternative;
 use resile::quota::{Cost, Dimension, Rate, Usage};
 use resile::stream::{Part, Resumption};
 use resile::time::ManualTimer;
-use resile::{Attempt, Never, Quota, StopReason, Upstream, retry_stream};
-use resile_llm::{Event, Failure, Kind, Phase, Recovery, Rule, events, retry_events};
+use resile::{Attempt, FallbackPolicy, Never, Quota, StopReason, Upstream, fallback, retry_stream};
+use resile_llm::{
+    Event, Failure, Kind, Phase, Recovery, Rule, another_model, events, retry_events,
+};
 
 const ROLE: &str = r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#;
 const WORD: &str = r#"{"choices":[{"delta":{"content":"Hello"}}]}"#;
@@ -157,6 +160,93 @@ async fn a_bad_ending_has_the_usage_behind_it() {
             assert_eq!((failure.kind(), failure.usage()), (kind, used), "{ending} {rest:?}");
             assert_eq!(upstream.quota_level(Dimension::Tokens), Some(9_250), "{ending} {rest:?}");
         }
+    }
+}
+
+/// The streams of a refusal: OpenAI's two interfaces and Anthropic's.
+const CHAT_REFUSAL: [&str; 5] = [
+    r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"refusal":"I'm sorry"},"finish_reason":null}]}"#,
+    r#"{"choices":[{"index":0,"delta":{"refusal":", but no."},"finish_reason":null}]}"#,
+    STOP,
+    USAGE,
+];
+const RESPONSES_REFUSAL: [&str; 7] = [
+    r#"{"type":"response.created","response":{"id":"r","object":"response","status":"in_progress","output":[]}}"#,
+    r#"{"type":"response.content_part.added","item_id":"m","part":{"type":"refusal","refusal":""}}"#,
+    r#"{"type":"response.refusal.delta","item_id":"m","delta":"I'm sorry, but no."}"#,
+    r#"{"type":"response.refusal.done","item_id":"m","refusal":"I'm sorry, but no."}"#,
+    r#"{"type":"response.content_part.done","item_id":"m","part":{"type":"refusal","refusal":"I'm sorry, but no."}}"#,
+    r#"{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"I'm sorry, but no."}]}}"#,
+    r#"{"type":"response.completed","response":{"id":"r","object":"response","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"I'm sorry, but no."}]}],"usage":{"input_tokens":700,"output_tokens":50}}}"#,
+];
+const ANTHROPIC_REFUSAL: [&str; 3] = [
+    r#"{"type":"message_start","message":{"type":"message","role":"assistant","content":[],"usage":{"input_tokens":700,"output_tokens":1}}}"#,
+    r#"{"type":"message_delta","delta":{"stop_reason":"refusal"},"usage":{"output_tokens":50}}"#,
+    r#"{"type":"message_stop"}"#,
+];
+
+/// A model that refuses ends its stream as it ends its whole answer. Nothing of the answer was shown, so
+/// another model may answer. The failure has the usage and none of the model's words.
+#[test]
+fn a_model_that_refuses_is_a_failure_in_any_pieces() {
+    let used = Usage::new().with_input(700).with_output(50);
+    for stream in [&CHAT_REFUSAL[..], &RESPONSES_REFUSAL, &ANTHROPIC_REFUSAL] {
+        let body = framed(stream);
+        for at in 0..body.len() {
+            let (one, two) = body.split_at(at);
+            let frames =
+                [one, two].map(|it| Ok::<_, io::Error>(Frame::data(Bytes::from(it.to_owned()))));
+            let failure = read_answer(Response::new(StreamBody::new(stream::iter(frames)))).1;
+            let failure = failure.unwrap_or_else(|| panic!("{stream:?} at {at}"));
+            let ending = (failure.kind(), failure.rule(), failure.phase());
+            assert_eq!(
+                ending,
+                (Kind::ContentFilter, Rule::Finish("refusal"), Phase::Preamble),
+                "{stream:?} at {at}"
+            );
+            assert_eq!(failure.usage(), used, "{stream:?} at {at}");
+            assert_eq!(failure.message(), None, "words of a conversation have no place in a log");
+        }
+    }
+    // A refusal behind words comes too late for another model.
+    let (events, failure) = read(&framed(&[WORD, CHAT_REFUSAL[1], STOP]));
+    let failure = failure.unwrap();
+    assert_eq!((failure.kind(), failure.phase()), (Kind::ContentFilter, Phase::Content));
+    assert_eq!(events, [WORD]);
+    // The last event tells it too, for a gateway that leaves out the parts.
+    assert_eq!(kind_of(&framed(&[RESPONSES_REFUSAL[6]])), Some(Kind::ContentFilter));
+    // A field without words is no refusal.
+    let empty = r#"{"choices":[{"delta":{"content":"Hello","refusal":""}}]}"#;
+    assert_eq!(kind_of(&framed(&[RESPONSES_REFUSAL[1], empty, STOP])), None);
+}
+
+/// A program that reads its events by hand finds it in each of them.
+#[test]
+fn a_refusal_is_no_content() {
+    let words = [CHAT_REFUSAL[1], RESPONSES_REFUSAL[2], RESPONSES_REFUSAL[3]];
+    for data in words {
+        let event = Event::new("", data);
+        assert_eq!((event.part(), &*event.text()), (Part::Preamble, ""), "{data}");
+        let failure = Failure::find_in_event(data, Phase::Preamble).expect(data);
+        assert_eq!(failure.kind(), Kind::ContentFilter, "{data}");
+    }
+}
+
+/// The second model answers if the first one refuses, as a stream and as a whole answer.
+#[tokio::test(start_paused = true)]
+async fn another_model_answers_a_question_that_one_refuses() {
+    for stream in [&CHAT_REFUSAL[..], &RESPONSES_REFUSAL, &ANTHROPIC_REFUSAL] {
+        let models = [framed(stream), framed(&[WORD, STOP])];
+        let ask = async |model: Alternative<'_, String>| {
+            let body = model.value().clone();
+            let open = move |_| ready(Ok::<_, Failure>(events(Response::new(body.clone()))));
+            let answer = retry_events(open, resile_llm::interactive(), Never);
+            answer.try_fold(String::new(), async |text, event| Ok(text + &event.text())).await
+        };
+        let policy = FallbackPolicy::new().with_classifier(another_model);
+        let answer = fallback(&models, ask, policy, Never).await;
+        assert_eq!(answer.unwrap(), "Hello", "{stream:?}");
     }
 }
 
