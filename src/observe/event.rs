@@ -197,7 +197,8 @@ pub enum EventKind<'a> {
     /// begin, a [`hedge`](crate::hedge()), a [`Run`](crate::Run), an [`Admission`](crate::call::Admission), a stream
     /// after its first content, and a call that is dropped by a panic.
     ///
-    /// The event knows the place of its request only if it is in doubt.
+    /// The event knows the place of its request only if the classifier states of an attempt that is cut that its
+    /// request must not be sent again.
     #[non_exhaustive]
     Dropped {
         /// The number of attempts started.
@@ -205,7 +206,8 @@ pub enum EventKind<'a> {
         /// The time since the start of the call.
         elapsed: Duration,
         /// True if the request may have been executed and must not be sent again, as the classifier states of an
-        /// attempt that is cut.
+        /// attempt that is cut. False if the attempt was dropped within
+        /// [`before_sending`](crate::ResilienceExt::before_sending).
         in_doubt: bool,
     },
     /// The call succeeded. With more than one attempt, the call recovered.
