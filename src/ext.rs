@@ -129,7 +129,8 @@ pub trait ResilienceExt: Future + Sized {
     ///
     /// A program that keeps the future after its end, as by [`pin!`](std::pin::pin), states that it sends the
     /// request meanwhile. If the attempt is cut then, its words say so: "did not finish within 2s, its request
-    /// was sent".
+    /// was sent". A call that the program drops in flight is asked in the same way: its line says "without effect"
+    /// or "its request was sent", and the former is not in doubt.
     ///
     /// # Cancel safety
     ///

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use super::rules::{OneAttempt, Timeouts};
 use crate::cancel::{Cancel, Never};
 use crate::classify::Classify;
-use crate::engine::{CallState, Finish, Pending, PendingOf};
+use crate::engine::{CallState, Finish, Pending, PendingOf, Watched};
 use crate::error::GaveUp;
 use crate::observe::CallKind;
 use crate::policy::StopReason;
@@ -28,7 +28,7 @@ pin_project! {
     {
         // `None` after its end. Declared before `state`: it drops before the permit is released.
         #[pin]
-        future: Option<F>,
+        future: Watched<Option<F>>,
         state: CallState<E, OneAttempt<C, Timeouts>, K, X>,
         has_begun: bool,
         #[pin]
@@ -41,7 +41,12 @@ impl<F, E, C, X: Target> Call<F, E, C, X> {
     pub(crate) fn new(target: X, future: F, classifier: C) -> Self {
         let rules = OneAttempt { classifier, limits: Timeouts::NONE };
         let state = CallState::new(CallKind::Single, rules, Never).on(target);
-        Self { state, has_begun: false, future: Some(future), pending: Pending::none() }
+        Self {
+            state,
+            has_begun: false,
+            future: Watched::new(Some(future)),
+            pending: Pending::none(),
+        }
     }
 }
 
@@ -119,20 +124,21 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let mut future = this.future.pinned();
         if !*this.has_begun {
             let begun = ready!(this.state.poll_between(0, None, this.pending.as_mut(), cx));
             if let Err(gave_up) = begun {
-                this.future.set(None);
+                future.set(None);
                 return Poll::Ready(Err(gave_up));
             }
             *this.has_begun = true;
         }
-        let future =
-            this.future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
-        let outcome = ready!(this.state.poll_attempt(0, future, this.pending, cx));
+        let attempt =
+            future.as_mut().as_pin_mut().expect("`Upstream::call` polled after completion");
+        let outcome = ready!(this.state.poll_attempt(0, attempt, this.pending, cx));
         let is_cut = outcome.as_ref().is_err_and(|finish| finish.is_cut());
         // The future is dropped before its end is reported.
-        this.state.dropping(0, is_cut, || this.future.set(None));
+        this.state.dropping(0, is_cut, || future.set(None));
         Poll::Ready(match outcome {
             Ok(value) => {
                 this.state.succeeded(0, 1);

@@ -1,10 +1,75 @@
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::thread;
 use std::time::Duration;
 
+use pin_project_lite::pin_project;
+
 use super::Engine;
 use crate::observe::{EventKind, Placed};
-use crate::upstream::{Endpoint, cut};
+use crate::policy::{Effect, Request, Sending};
+use crate::upstream::{Endpoint, cut, dropped_last, drops_with_call};
+
+/// The state of a call's attempt, as its future has it.
+pub(crate) trait Attempting {
+    /// Returns whether an attempt is there.
+    fn has_attempt(&self) -> bool;
+
+    /// Drops the attempt.
+    fn drop_attempt(self: Pin<&mut Self>);
+}
+
+impl<F> Attempting for Option<F> {
+    #[inline]
+    fn has_attempt(&self) -> bool {
+        self.is_some()
+    }
+
+    fn drop_attempt(mut self: Pin<&mut Self>) {
+        self.set(None);
+    }
+}
+
+pin_project! {
+    /// An attempt that is asked whether it has sent its request if its call is dropped with it. A future declares it
+    /// before its [`Engine`], whose drop reads the answer.
+    pub(crate) struct Watched<S>
+    where
+        S: Attempting,
+    {
+        #[pin]
+        attempting: S,
+    }
+
+    impl<S> PinnedDrop for Watched<S>
+    where
+        S: Attempting,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            if this.attempting.has_attempt() {
+                let attempting = this.project().attempting;
+                drops_with_call(|| attempting.drop_attempt());
+            }
+        }
+    }
+}
+
+impl<S: Attempting> Watched<S> {
+    #[inline]
+    pub(crate) const fn new(attempting: S) -> Self {
+        Self { attempting }
+    }
+
+    #[inline]
+    pub(crate) const fn get(&self) -> &S {
+        &self.attempting
+    }
+
+    #[inline]
+    pub(crate) fn pinned(self: Pin<&mut Self>) -> Pin<&mut S> {
+        self.project().attempting
+    }
+}
 
 /// The drop of a call whose attempt is in flight: no error reaches anybody, so the observer is the only witness.
 impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
@@ -16,12 +81,16 @@ impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
     }
 }
 
-/// The place that the call has kept.
-struct Kept<'a>(Option<&'a str>);
+/// The place that the call has kept, and what its attempt has said of its request.
+struct Kept<'a>(Option<&'a str>, &'static str);
 
 impl Placed for Kept<'_> {
     fn place(&self) -> Option<Cow<'_, str>> {
         self.0.map(Cow::Borrowed)
+    }
+
+    fn dropped(&self) -> &'static str {
+        self.1
     }
 }
 
@@ -32,7 +101,8 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[inline(never)]
     fn tell_dropped(&self) {
         let target = &self.guard.target;
-        let in_doubt = self.last_cut.leaves_doubt();
+        let (sending, is_order) = (dropped_last(), self.last_cut.leaves_doubt());
+        let in_doubt = is_order && sending != Sending::NotSent;
         let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
         if !target.listens() || is_told || thread::panicking() {
             return;
@@ -44,7 +114,10 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
             elapsed: Duration::from_nanos(elapsed),
             in_doubt,
         };
-        let place = Kept(self.place.as_deref());
+        // Nobody asks for the effect of a request that may be sent again.
+        let request = if is_order { Request::Unknown } else { Request::Idempotent };
+        let effect = Effect { may_have: self.last_cut.has_effect(), request };
+        let place = Kept(self.place.as_deref(), effect.of_attempt(sending));
         self.observe(kind, self.call(u32::MAX), Some(&place), || now);
     }
 }

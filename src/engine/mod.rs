@@ -39,6 +39,7 @@ mod until;
 mod wait;
 
 pub(crate) use begin::Begin;
+pub(crate) use dropped::{Attempting, Watched};
 pub(crate) use engine::Engine;
 pub(crate) use finish::{Classified, Finish};
 pub(crate) use pending::{Pending, PendingOf};

@@ -7,7 +7,7 @@ use pin_project_lite::pin_project;
 use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Counted, Finish, Pending, PendingOf};
+use crate::engine::{Attempting, CallState, Counted, Finish, Pending, PendingOf, Watched};
 use crate::error::waits::Waits;
 use crate::error::{GaveUp, within};
 use crate::observe::CallKind;
@@ -26,7 +26,7 @@ pin_project! {
         alternatives: &'a [A],
         // Dropped before `call`, which gives back what the attempt holds at the upstream.
         #[pin]
-        state: State<Fut>,
+        state: Watched<State<Fut>>,
         call: CallState<E, Counted<P>, K, X>,
         #[pin]
         pending: PendingOf<X, K>,
@@ -39,6 +39,17 @@ pin_project! {
         Between,
         Trying { #[pin] attempt: Fut },
         Done,
+    }
+}
+
+impl<Fut> Attempting for State<Fut> {
+    #[inline]
+    fn has_attempt(&self) -> bool {
+        matches!(self, Self::Trying { .. })
+    }
+
+    fn drop_attempt(mut self: Pin<&mut Self>) {
+        self.set(Self::Done);
     }
 }
 
@@ -56,7 +67,13 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
             cut_call: None,
         };
         let call = CallState::new(CallKind::Fallback, policy, token);
-        Self { op, alternatives, call, state: State::Between, pending: Pending::none() }
+        Self {
+            op,
+            alternatives,
+            call,
+            state: Watched::new(State::Between),
+            pending: Pending::none(),
+        }
     }
 
     /// Makes the call on an [`Upstream`](crate::Upstream) shared by its alternatives, or names it.
@@ -72,7 +89,7 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
             op,
             alternatives,
             call: call.on(Via::new(target)),
-            state: State::Between,
+            state: Watched::new(State::Between),
             pending: Pending::none(),
         }
     }
@@ -91,27 +108,28 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let mut state = this.state.pinned();
         // The time since the start, after an attempt of this poll has finished.
         let mut elapsed = None;
         loop {
-            let finish = match this.state.as_mut().project() {
+            let finish = match state.as_mut().project() {
                 StateProj::Between => {
                     let index = this.call.attempts() as usize;
                     let Some(value) = this.alternatives.get(index) else {
-                        this.state.set(State::Done);
+                        state.set(State::Done);
                         return Poll::Ready(Err(this.call.close(StopReason::Alternatives, None)));
                     };
                     let begun =
                         ready!(this.call.poll_between(0, elapsed, this.pending.as_mut(), cx));
                     if begun.is_err() {
-                        this.state.set(State::Done);
+                        state.set(State::Done);
                     }
                     let attempt = begun?;
                     let (count, elapsed, remaining) =
                         (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
                     let alternative = Alternative { value, index, count, elapsed, remaining };
                     this.call.policy.has_shown = false;
-                    this.state.set(State::Trying { attempt: (this.op)(alternative) });
+                    state.set(State::Trying { attempt: (this.op)(alternative) });
                     continue;
                 }
                 StateProj::Trying { mut attempt } => {
@@ -128,7 +146,7 @@ where
                     this.call.policy.has_shown |= has_shown;
                     match ready!(polled) {
                         Ok(answer) => {
-                            this.state.set(State::Done);
+                            state.set(State::Done);
                             let attempts = this.call.attempts();
                             this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(answer));
@@ -140,20 +158,20 @@ where
             };
             // Drop the attempt before its outcome is reported and before the next attempt is made.
             let is_cut = finish.is_cut();
-            let drop = || this.call.dropping(0, is_cut, || this.state.set(State::Done));
+            let drop = || this.call.dropping(0, is_cut, || state.set(State::Done));
             this.call.policy.is_partial = within::drops_part(is_cut, drop);
             this.pending.as_mut().drop_sleep();
             let failed_at = this.call.finish(0, finish)?;
             this.call.policy.waits.failed(failed_at);
             elapsed = Some(failed_at);
-            this.state.set(State::Between);
+            state.set(State::Between);
         }
     }
 }
 
 impl<A, F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Fallback<'_, A, F, Fut, E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
+        let state = match self.state.get() {
             State::Between => "between alternatives",
             State::Trying { .. } => "trying",
             State::Done => "done",

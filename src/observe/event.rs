@@ -208,7 +208,8 @@ pub enum EventKind<'a> {
     /// A [`Run`](crate::Run) may go on after a drop of its [`attempt`](crate::Run::attempt). So it has this event at its
     /// own drop, and only if neither another attempt nor a report came after the drop of the attempt.
     ///
-    /// The event knows the place of its request only if it is in doubt.
+    /// The event knows the place of its request only if the classifier states of an attempt that is cut that its
+    /// request must not be sent again.
     #[non_exhaustive]
     Dropped {
         /// The number of attempts started.
@@ -216,7 +217,8 @@ pub enum EventKind<'a> {
         /// The time since the start of the call.
         elapsed: Duration,
         /// True if the request may have been executed and must not be sent again, as the classifier states of an
-        /// attempt that is cut.
+        /// attempt that is cut. False if the attempt was dropped within
+        /// [`before_sending`](crate::ResilienceExt::before_sending).
         in_doubt: bool,
     },
     /// The call succeeded. With more than one attempt, the call recovered.

@@ -7,6 +7,11 @@ use super::one_line::OneLine;
 /// classifier may allocate the answer.
 pub(crate) trait Placed {
     fn place(&self) -> Option<Cow<'_, str>>;
+
+    /// Returns the words for the request of an attempt that the program dropped with its call.
+    fn dropped(&self) -> &'static str {
+        ""
+    }
 }
 
 /// Prints an error in one line, after the place of its request. An error that names the whole place is printed

@@ -84,6 +84,7 @@ impl fmt::Display for Event<'_> {
             }
             EventKind::Dropped { attempts, elapsed, in_doubt } => {
                 write!(f, "dropped in flight in {attempt} {attempts} after {}", Rounded(elapsed))?;
+                f.write_str(self.place.map_or("", Placed::dropped))?;
                 f.write_str(if in_doubt { ", " } else { "" })?;
                 f.write_str(if in_doubt { IN_DOUBT } else { "" })?;
                 self.write_request(f)

@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 use super::operation::Operation;
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{CallState, Pending, PendingOf, Plain};
+use crate::engine::{Attempting, CallState, Pending, PendingOf, Plain, Watched};
 use crate::error::GaveUp;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, RetryPolicy};
@@ -26,7 +26,7 @@ pin_project! {
         op: F,
         // Declared before `call`: the attempt is dropped before the upstream gets its permit back.
         #[pin]
-        state: State<Fut>,
+        state: Watched<State<Fut>>,
         call: CallState<E, Plain<P>, K, X>,
         #[pin]
         pending: PendingOf<X, K>,
@@ -43,12 +43,23 @@ pin_project! {
     }
 }
 
+impl<Fut> Attempting for State<Fut> {
+    #[inline]
+    fn has_attempt(&self) -> bool {
+        matches!(self, Self::Attempting { .. })
+    }
+
+    fn drop_attempt(mut self: Pin<&mut Self>) {
+        self.set(Self::Done);
+    }
+}
+
 impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
     #[inline]
     #[track_caller]
     pub(super) fn new(op: F, policy: P, token: K) -> Self {
         let call = CallState::new(CallKind::Retry, Plain(policy), token);
-        Self { op, call, state: State::Between, pending: Pending::none() }
+        Self { op, call, state: Watched::new(State::Between), pending: Pending::none() }
     }
 
     /// Makes a call whose attempts are those of `operation`. It is [`retry`](crate::retry()) for an
@@ -86,7 +97,7 @@ impl<F, Fut, E, P, K: Cancel> Retry<F, Fut, E, P, K> {
         Retry {
             op: self.op,
             call: self.call.on(Via::new(target)),
-            state: State::Between,
+            state: Watched::new(State::Between),
             pending: Pending::none(),
         }
     }
@@ -106,25 +117,26 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let mut state = this.state.pinned();
         // The time since the start, after an attempt of this poll has finished.
         let mut elapsed = None;
         loop {
-            let finish = match this.state.as_mut().project() {
+            let finish = match state.as_mut().project() {
                 StateProj::Between => {
                     let begun =
                         ready!(this.call.poll_between(0, elapsed, this.pending.as_mut(), cx));
                     if begun.is_err() {
-                        this.state.set(State::Done);
+                        state.set(State::Done);
                     }
                     // The state is still `Between`: after a panic of `op`, another poll retries.
                     let attempt = this.op.attempt(begun?);
-                    this.state.set(State::Attempting { attempt });
+                    state.set(State::Attempting { attempt });
                     continue;
                 }
                 StateProj::Attempting { attempt } => {
                     match ready!(this.call.poll_attempt(0, attempt, this.pending.as_mut(), cx)) {
                         Ok(value) => {
-                            this.state.set(State::Done);
+                            state.set(State::Done);
                             let attempts = this.call.attempts();
                             this.call.succeeded(0, attempts);
                             return Poll::Ready(Ok(value));
@@ -135,17 +147,17 @@ where
                 StateProj::Done => panic!("`Retry` polled after completion"),
             };
             // The attempt is dropped before its end is reported and before the next one is made.
-            this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
+            this.call.dropping(0, finish.is_cut(), || state.set(State::Done));
             this.pending.as_mut().drop_sleep();
             elapsed = Some(this.call.finish(0, finish)?);
-            this.state.set(State::Between);
+            state.set(State::Between);
         }
     }
 }
 
 impl<F, Fut, E, P, K: Cancel, X: Target> fmt::Debug for Retry<F, Fut, E, P, K, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
+        let state = match self.state.get() {
             State::Between if self.call.attempts() == 0 => "unstarted",
             State::Between => "between attempts",
             State::Attempting { .. } => "attempting",

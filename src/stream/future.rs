@@ -1,4 +1,5 @@
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -7,7 +8,7 @@ use super::answer::Answer;
 use super::open::Open;
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
-use crate::engine::{CallState, Flowing, Pending, PendingOf, limit_of};
+use crate::engine::{Attempting, CallState, Flowing, Pending, PendingOf, Watched, limit_of};
 use crate::observe::CallKind;
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
@@ -33,7 +34,7 @@ pin_project! {
         pub(super) resumption: A,
         // Declared before `call`: the stream is dropped before its permits are released.
         #[pin]
-        pub(super) state: State<F::Opening, F::Stream>,
+        pub(super) state: Watched<State<F::Opening, F::Stream>>,
         pub(super) call: CallState<F::Error, Flowing<P>, K, X>,
         // The wait for the limits until content comes.
         #[pin]
@@ -53,6 +54,17 @@ pin_project! {
     }
 }
 
+impl<Fut, S> Attempting for State<Fut, S> {
+    #[inline]
+    fn has_attempt(&self) -> bool {
+        matches!(self, Self::Opening { .. } | Self::Reading { .. })
+    }
+
+    fn drop_attempt(mut self: Pin<&mut Self>) {
+        self.set(Self::Done);
+    }
+}
+
 impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
     #[inline]
     #[track_caller]
@@ -62,7 +74,7 @@ impl<F: Open, P, K: Cancel> RetryStream<F, P, K> {
             parts: |_| Part::Content,
             resumption: |_| Resumption::Fail,
             call: CallState::new(CallKind::Stream, Flowing::new(policy), token),
-            state: State::Between,
+            state: Watched::new(State::Between),
             pending: Pending::none(),
             answer: Answer::new(),
         }
@@ -79,7 +91,8 @@ impl<F: Open, P, K: Cancel, Q, A> RetryStream<F, P, K, NoUpstream, Q, A> {
         Via<Y, M>: TargetFor<F::Error>,
     {
         let Self { open, parts, resumption, call, answer, .. } = self;
-        let (call, state, pending) = (call.on(Via::new(target)), State::Between, Pending::none());
+        let (call, pending) = (call.on(Via::new(target)), Pending::none());
+        let state = Watched::new(State::Between);
         RetryStream { open, parts, resumption, state, call, pending, answer }
     }
 }
@@ -153,7 +166,7 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
 
 impl<F: Open, P, K: Cancel, X: Target, Q, A> fmt::Debug for RetryStream<F, P, K, X, Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match self.state {
+        let state = match self.state.get() {
             State::Between if self.call.attempts() == 0 => "unstarted",
             State::Between => "between attempts",
             State::Opening { .. } => "opening",

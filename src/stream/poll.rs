@@ -35,15 +35,18 @@ where
             if let Some(item) = this.answer.pop(&mut this.call.policy.shown) {
                 return Poll::Ready(Some(Ok(item)));
             }
-            let polled = match this.state.as_mut().project() {
+            let polled = match this.state.as_mut().pinned().project() {
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Between => {
                     let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
-                    this.state.set(State::Done);
+                    this.state.as_mut().pinned().set(State::Done);
                     match begun {
                         Ok(attempt) => {
                             let attempt = attempt.of_stream(this.call.policy.whole);
-                            this.state.set(State::Opening { attempt: this.open.open(attempt) });
+                            this.state
+                                .as_mut()
+                                .pinned()
+                                .set(State::Opening { attempt: this.open.open(attempt) });
                         }
                         Err(gave_up) => return Poll::Ready(Some(Err(self.close(gave_up)))),
                     }
@@ -53,7 +56,7 @@ where
                     let opened = this.call.poll_within(0, || attempt.poll(cx));
                     match opened {
                         Poll::Ready(Ok(stream)) => {
-                            this.state.set(State::Reading { stream });
+                            this.state.as_mut().pinned().set(State::Reading { stream });
                             continue;
                         }
                         Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
@@ -62,7 +65,7 @@ where
                 }
                 // Taking the next item starts new work. The token is therefore checked first.
                 StateProj::Reading { .. } if this.call.stops_reading() => {
-                    this.state.set(State::Done);
+                    this.state.as_mut().pinned().set(State::Done);
                     let gave_up = this.call.close(StopReason::Cancelled, None);
                     return Poll::Ready(Some(Err(self.close(gave_up))));
                 }
@@ -140,7 +143,7 @@ where
     /// Ends the stream with success. The items in `held` are still yielded.
     fn succeed(self: Pin<&mut Self>) {
         let mut this = self.project();
-        this.state.set(State::Done);
+        this.state.as_mut().pinned().set(State::Done);
         this.pending.as_mut().drop_sleep();
         this.call.policy.shown.is_complete = true;
         if !std::mem::replace(&mut this.answer.flowing, true) {
@@ -155,7 +158,7 @@ where
         let mut this = self.as_mut().project();
         // The failed stream is dropped before the failure is reported and before the next stream is
         // opened.
-        this.call.dropping(0, finish.is_cut(), || this.state.set(State::Done));
+        this.call.dropping(0, finish.is_cut(), || this.state.as_mut().pinned().set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
         if this.answer.flowing && matches!(finish, Finish::Deadline) {
@@ -185,7 +188,7 @@ where
             Ok(_) => {
                 this.call.policy.flow_since(None);
                 this.call.policy.shown.has_begun = false;
-                this.state.set(State::Between);
+                this.state.as_mut().pinned().set(State::Between);
                 None
             }
             Err(gave_up) => Some(Err(self.close(gave_up))),
@@ -220,7 +223,7 @@ where
     X: Target,
 {
     fn is_terminated(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state.get(), State::Done)
             && self.answer.held.is_empty()
             && self.answer.marker.is_none()
     }

@@ -93,7 +93,9 @@ pub(crate) use held::Admit;
 pub(crate) use parts::{Name, Parts};
 pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
-pub(crate) use sending::{cut, drops, note_begun, note_commit_begun, note_unsent};
+pub(crate) use sending::{
+    cut, dropped_last, drops, drops_with_call, note_begun, note_commit_begun, note_unsent,
+};
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};
 pub(crate) use strain::Limited;

@@ -13,6 +13,8 @@ thread_local! {
     /// Whether the call that cuts its attempt on this thread tells of a doubt. `None` without such a call.
     static CUT: Cell<Option<bool>> = const { Cell::new(None) };
     static SENDING: Cell<Sending> = const { Cell::new(Sending::Unasked) };
+    /// The answer of the attempt in flight that a drop of its call has dropped last.
+    static DROPPED: Cell<Sending> = const { Cell::new(Sending::Unknown) };
 }
 
 /// Drops an attempt by `drop`. Returns what is known of its request. `tells_doubt` is true if the end of the call
@@ -23,6 +25,21 @@ pub(crate) fn drops(tells_doubt: bool, drop: impl FnOnce()) -> Sending {
     let (sending, _) =
         question::ask(&CUT, cut, || question::ask(&SENDING, Sending::Unknown, drop).1);
     sending.unwrap_or_default()
+}
+
+/// Drops an attempt in flight by `drop`, because its call is dropped. The answer is for [`dropped_last`], and for a
+/// call around this one that asks too.
+#[cold]
+pub(crate) fn drops_with_call(drop: impl FnOnce()) {
+    let (_, sending) = question::ask(&SENDING, Sending::Unknown, drop);
+    let sending = sending.unwrap_or_default();
+    note(sending);
+    let _ = DROPPED.try_with(|dropped| dropped.set(sending));
+}
+
+/// Returns what is known of the request of the attempt in flight that was dropped with its call before.
+pub(crate) fn dropped_last() -> Sending {
+    DROPPED.try_with(Cell::take).unwrap_or_default()
 }
 
 /// Returns whether the call that cuts its attempt on this thread tells of a doubt. `None` without such a call.
@@ -119,6 +136,25 @@ mod tests {
         within(false, true, true);
         within(true, false, true);
         assert_eq!(cut(), None);
+    }
+
+    #[test]
+    fn a_drop_with_the_call_answers_its_own_call_and_the_one_around_it() {
+        drops_with_call(note_begun);
+        assert_eq!(SENDING.get(), Sending::Unasked);
+        assert_eq!((dropped_last(), dropped_last()), (Sending::Begun, Sending::Unknown));
+        let inner = || {
+            drops_with_call(note_unsent);
+            assert_eq!(dropped_last(), Sending::NotSent);
+        };
+        assert_eq!(drops(false, inner), Sending::NotSent);
+        let with_an_earlier_one = || {
+            note_unsent();
+            drops_with_call(|| {});
+            assert_eq!(dropped_last(), Sending::Unknown);
+        };
+        drops_with_call(with_an_earlier_one);
+        assert_eq!(dropped_last(), Sending::NotSent);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::future::{pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Mutex;
 use std::task::Poll;
 use std::time::Duration;
@@ -313,4 +314,109 @@ fn a_call_that_a_panic_drops_is_not_told() {
     });
     assert!(catch_unwind(panics).is_err());
     assert_eq!(seen.words(), ["started"]);
+}
+
+/// How far an attempt has come when its call is dropped.
+#[derive(Clone, Copy)]
+enum Stage {
+    Connecting,
+    Sent,
+    Committing,
+    Unknown,
+}
+
+async fn comes_to(stage: Stage) -> Result<(), Failure> {
+    match stage {
+        Stage::Connecting => pending::<()>().before_sending().await,
+        Stage::Sent => {
+            let mut before = pin!(ready(()).before_sending());
+            before.as_mut().await;
+            pending::<()>().await;
+        }
+        Stage::Committing => {
+            let mut before = pin!(ready(()).before_sending().of_commit());
+            before.as_mut().await;
+            pending::<()>().await;
+        }
+        Stage::Unknown => pending::<()>().await,
+    }
+    Ok(())
+}
+
+const NONE: &str = ", without effect (request: POST /orders)";
+
+/// An order that has sent nothing is not in doubt, and one that was sent says so.
+#[test]
+fn the_attempt_says_whether_it_has_sent_its_request() {
+    let order = http::Classifier::non_idempotent().with_place("POST /orders");
+    let doubt = format!("{ORDER} (request: POST /orders)");
+    for (stage, line, read) in [
+        (Stage::Connecting, NONE.into(), ""),
+        (Stage::Sent, format!(", its request was sent{doubt}"), ", its request was sent"),
+        (Stage::Committing, format!(", its COMMIT was sent{doubt}"), ", its COMMIT was sent"),
+        (Stage::Unknown, doubt.clone(), ""),
+    ] {
+        let front = "shop: dropped in flight in attempt 1 after 3.0s";
+        let retried = |classifier: http::Classifier| {
+            lines(async |upstream, seen| {
+                let policy = POLICY.with_classifier(classifier);
+                let upstream = upstream.observed_by(seen);
+                retry(|_| comes_to(stage), policy, Never).on(upstream).await.map_err(drop)
+            })
+        };
+        assert_eq!(retried(order), [format!("{front}{line}")]);
+        assert_eq!(retried(http::Classifier::idempotent()), [format!("{front}{read}")]);
+        let single = lines(async |upstream, seen| {
+            let call = comes_to(stage).through(upstream.observed_by(seen), order);
+            call.with_total_timeout(SECOND * 60).await.map_err(drop)
+        });
+        assert_eq!(single, [format!("{front}{line}")]);
+        let stream = lines(async |upstream, seen| {
+            let open = |_| async move {
+                comes_to(stage).await?;
+                Ok(futures_util::stream::pending::<Result<(), Failure>>())
+            };
+            let policy = POLICY.with_classifier(order);
+            let answer = retry_stream(open, policy, Never).on(upstream.observed_by(seen));
+            answer.collect::<Vec<_>>().await.len()
+        });
+        assert_eq!(stream, [format!("{front}{line}")]);
+    }
+}
+
+/// The answer is that of the attempt in flight, whatever was dropped before on this thread.
+#[test]
+fn an_order_has_no_answer_of_another_call() {
+    let order = http::Classifier::non_idempotent().with_place("POST /orders");
+    let told = lines(async |upstream, seen| {
+        let nested = async |_| {
+            let other = || upstream.observed_by(seen);
+            let policy = POLICY.with_classifier(order);
+            let connecting = retry(|_| comes_to(Stage::Connecting), policy, Never).on(other());
+            let sent = retry(|_| comes_to(Stage::Unknown), policy, Never).on(other());
+            tokio::join!(connecting, sent).1.map_err(|_| Failure::unanswered("lost"))
+        };
+        let policy = POLICY.with_classifier(order);
+        retry(nested, policy, Never).on(upstream.observed_by(seen)).await.map_err(drop)
+    });
+    let line = |words: &str| format!("shop: dropped in flight in attempt 1 after 3.0s{words}");
+    let doubt = format!("{ORDER} (request: POST /orders)");
+    assert_eq!(told, [line(NONE), line(&doubt), line(NONE)]);
+}
+
+/// An earlier attempt may have had an effect, and it was made again all the same.
+#[test]
+fn an_earlier_attempt_may_have_had_an_effect() {
+    let order = http::Classifier::non_idempotent().with_place("POST /orders");
+    let again = (|_: &Failure| Some(Verdict::transient()), order);
+    let told = lines(async |upstream, seen| {
+        let once = async |attempt: Attempt| match attempt.number() {
+            1 => Err(Failure::unanswered("lost")),
+            _ => comes_to(Stage::Connecting).await,
+        };
+        let policy = POLICY.with_classifier(again);
+        retry(once, policy, Never).on(upstream.observed_by(seen)).await.map_err(drop)
+    });
+    let words = ", without effect, but an earlier attempt may have had one (request: POST /orders)";
+    assert_eq!(told, [format!("shop: dropped in flight in attempt 2 after 3.0s{words}")]);
 }

@@ -9,6 +9,8 @@ use resile::{Health, Verdict};
 use super::{error, word};
 use crate::Idempotency;
 use crate::classifier::classifies;
+use crate::rule::State::Failing;
+use crate::rule::if_idempotent;
 
 /// The error of a transaction: whether it came before `COMMIT` or from it.
 ///
@@ -18,7 +20,7 @@ use crate::classifier::classifies;
 /// | error | verdict |
 /// |---|---|
 /// | `Before` | that of [`error`](super::error) on an idempotent request, without effect. An unknown error is final |
-/// | `Commit` | that of [`error`](super::error): after a lost answer only an idempotent transaction is sent again |
+/// | `Commit` | that of [`error`](super::error): after a lost answer only an idempotent transaction is sent again. So it is after 53300 and 57P03, which PostgreSQL gives at the start of a session only. A pooler may give them here after the server has committed |
 /// | `Own` | final, without effect. The health is [`Healthy`](resile::Health::Healthy), because the database has answered and your program has refused. An error of `sqlx` within your own type would be healthy too, so its outage would have no retry and no alert: return it as it is, by `?`. For another verdict put a classifier of your own before this one, as a pair, such as for an error of another service that the part asks |
 ///
 /// Drop the transaction after each error before `COMMIT`, because this rolls it back. A statement that commits at
@@ -97,12 +99,21 @@ impl<E: Error> Error for TransactionError<E> {
 
 fn verdict<E>(failed: &TransactionError<E>, idempotency: Idempotency) -> Option<Verdict> {
     let verdict = match failed {
+        TransactionError::Commit(failed) if is_of_start(failed) => {
+            return Some(if_idempotent(Failing).verdict(idempotency));
+        }
         TransactionError::Commit(failed) => return error(failed, idempotency),
         TransactionError::Before(failed) => error(failed, Idempotency::Idempotent),
         TransactionError::Own(_) => Some(Verdict::fatal().with_health(Health::Healthy)),
     };
     // An error that the classifier does not know has no effect either.
     Some(verdict.unwrap_or(Verdict::fatal()).without_effect())
+}
+
+/// Returns true for an error that PostgreSQL gives at the start of a session only, so a pooler has made it.
+fn is_of_start(failed: &sqlx::Error) -> bool {
+    let code = failed.as_database_error().and_then(|failed| failed.code());
+    matches!(code.as_deref(), Some("53300" | "57P03"))
 }
 
 /// Returns the word of `sqlx`, or the name of the Rust type of your error.

@@ -241,3 +241,18 @@ fn an_error_of_your_own_is_that_of_a_healthy_database() {
         assert_eq!((verdict.health(), verdict.is_again()), (Health::Unknown, false));
     }
 }
+
+/// PostgreSQL refuses a session by these codes before it has begun. At `COMMIT` only a pooler gives them, and nobody
+/// knows what the server has done.
+#[test]
+fn a_code_of_the_start_of_a_session_is_in_doubt_at_commit() {
+    for code in ["53300", "57P03"] {
+        let verdict = |classifier: Classifier, failed: TransactionError| {
+            classifier.verdict(&failed).map(|it| (it.is_again(), it.is_without_effect()))
+        };
+        let (sale, keyed) = (Classifier::non_idempotent(), Classifier::keyed());
+        assert_eq!(verdict(sale, TransactionError::Before(foreign(code))), Some((true, true)));
+        assert_eq!(verdict(sale, TransactionError::Commit(foreign(code))), Some((false, false)));
+        assert_eq!(verdict(keyed, TransactionError::Commit(foreign(code))), Some((true, false)));
+    }
+}

@@ -1,10 +1,18 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, retry};
+use resile::{GaveUp, Health, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
 use resile_clients::Classifier;
 use sqlx::postgres::PgPool;
 
 static USERS: Upstream = Upstream::new("users");
+
+/// Waits for longer after each error that is not a collision, because a server that is down may end each
+/// connection at once.
+fn calm(verdict: Verdict) -> Verdict {
+    let is_collision = verdict.health() == Health::Healthy;
+    let is_short = verdict.is_again() && !is_collision;
+    if is_short { verdict.at_least(Duration::from_millis(500)) } else { verdict }
+}
 
 /// Gives a name to an owner, however often it is called. Returns false if another owner has the name.
 pub(crate) async fn claim(
@@ -12,10 +20,13 @@ pub(crate) async fn claim(
     name: &str,
     owner: &str,
 ) -> Result<bool, GaveUp<sqlx::Error>> {
+    let keyed = Classifier::keyed()
+        .with_place("claim")
+        .over(|clients, failed: &sqlx::Error| clients.verdict(failed).map(calm));
     let policy = RetryPolicy::contention()
         .with_attempt_timeout(Duration::from_secs(7))
         .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(Classifier::keyed().with_place("claim"));
+        .with_classifier(keyed);
     retry(|_| attempt(users, name, owner), policy, Never).on(&USERS).await
 }
 

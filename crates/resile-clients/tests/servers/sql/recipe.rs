@@ -8,11 +8,18 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, Postgres};
 
 static BANK: Upstream = Upstream::new("bank");
 
-/// The limits of both calls, and the classifier of the read. That of a transfer is in `transfer`.
-const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
+/// The limits of both calls.
+const POLICY: RetryPolicy = RetryPolicy::contention()
     .with_attempt_timeout(Duration::from_secs(7))
-    .with_total_timeout(Duration::from_secs(15))
-    .with_classifier(Classifier::idempotent().with_place("amount"));
+    .with_total_timeout(Duration::from_secs(15));
+
+/// Waits for longer after each error that is not a collision, because a server that is down may end each
+/// connection at once.
+fn calm(verdict: Verdict) -> Verdict {
+    let is_collision = verdict.health() == Health::Healthy;
+    let is_short = verdict.is_again() && !is_collision;
+    if is_short { verdict.at_least(Duration::from_millis(500)) } else { verdict }
+}
 
 /// Opens the pool. An attempt waits up to 2 s for a connection, up to 1.5 s for one lock and up to 4 s for
 /// the locks of one statement. So each of these waits ends with an error of its own, which says what was
@@ -38,7 +45,10 @@ pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::E
         let mut connection = bank.acquire().before_sending().await?;
         sqlx::query_scalar(read).bind(id).fetch_one(&mut *connection).await
     };
-    retry(query, POLICY, Never).on(&BANK).await
+    let idempotent = Classifier::idempotent()
+        .with_place("amount")
+        .over(|clients, failed: &sqlx::Error| clients.verdict(failed).map(calm));
+    retry(query, POLICY.with_classifier(idempotent), Never).on(&BANK).await
 }
 
 /// A transfer from one account to another. Its id belongs to this transfer alone, and each further call
@@ -63,7 +73,9 @@ pub(crate) async fn transfer(
     bank: &PgPool,
     transfer: &Transfer<'_>,
 ) -> Result<(), GaveUp<TransactionError>> {
-    let keyed = Classifier::keyed().with_place("transfer");
+    let keyed = Classifier::keyed()
+        .with_place("transfer")
+        .over(|clients, failed: &TransactionError| clients.verdict(failed).map(calm));
     let policy = POLICY.with_classifier((queued, keyed));
     retry(|_| commit(book(bank, transfer)), policy, Never).on(&BANK).await
 }
