@@ -254,7 +254,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
-        self.last_cut = self.last_cut.with(Sending::Unknown);
+        self.last_cut = self.last_cut.with(Sending::Unasked);
         self.guard.spend();
         self.guard.note_sent(slot);
         Begin::Go(elapsed)

@@ -101,7 +101,8 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[inline(never)]
     fn tell_dropped(&self) {
         let target = &self.guard.target;
-        let (sending, is_order) = (dropped_last(), self.last_cut.leaves_doubt());
+        let sending = self.last_cut.asked().unwrap_or_else(dropped_last);
+        let is_order = self.last_cut.leaves_doubt();
         let in_doubt = is_order && sending != Sending::NotSent;
         let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
         if !target.listens() || is_told || thread::panicking() {

@@ -7,7 +7,7 @@ use crate::verdict::Cut;
 /// Four facts about the attempts of a call, in one word:
 ///
 /// * the cut of the last one that has finished, or none if it returned an error
-/// * what is known of the request of the one that was dropped last
+/// * what is known of the request of the one that was dropped last, and whether it was asked for since the last begin
 /// * whether any of them may have had an effect
 /// * whether a drop of the one in flight would leave a doubt
 ///
@@ -20,7 +20,8 @@ const EFFECT: u64 = 1 << 62;
 const BEGUN: u64 = 1 << 61;
 const COMMIT: u64 = UNSENT | BEGUN;
 const DOUBT: u64 = 1 << 60;
-const NONE: u64 = DOUBT - 1;
+const ASKED: u64 = 1 << 59;
+const NONE: u64 = ASKED - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -69,13 +70,20 @@ impl LastCut {
     /// Returns this cut, but of an attempt of whose request this is known.
     #[inline]
     pub(super) const fn with(self, sending: Sending) -> Self {
-        let bit = match sending {
-            Sending::NotSent => UNSENT,
-            Sending::Begun => BEGUN,
-            Sending::CommitBegun => COMMIT,
-            Sending::Unasked | Sending::Unknown | Sending::Sent => 0,
+        let bits = match sending {
+            Sending::NotSent => ASKED | UNSENT,
+            Sending::Begun => ASKED | BEGUN,
+            Sending::CommitBegun => ASKED | COMMIT,
+            Sending::Unknown | Sending::Sent => ASKED,
+            Sending::Unasked => 0,
         };
-        Self(self.0 & !COMMIT | bit)
+        Self(self.0 & !(ASKED | COMMIT) | bits)
+    }
+
+    /// Returns what is known of the request of the attempt in flight, if it was dropped before its call.
+    #[inline]
+    pub(super) const fn asked(self) -> Option<Sending> {
+        if self.0 & ASKED == 0 { None } else { Some(self.sending()) }
     }
 
     /// Returns what is known of the request of the attempt that was dropped last.

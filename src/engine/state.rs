@@ -4,7 +4,7 @@ use super::until::Until;
 use crate::adaptive::AdaptiveTimeout;
 use crate::observe::CallKind;
 use crate::policy::{Rules, Sending};
-use crate::upstream::{NoUpstream, Target, drops};
+use crate::upstream::{NoUpstream, Target, drops, drops_in_flight};
 use std::panic::Location;
 
 /// The state of a call, apart from its attempts.
@@ -66,11 +66,15 @@ impl<E, P, K, X: Target, const N: usize> CallState<E, P, K, X, N> {
         self.engine.guard.leave_queue(slot);
     }
 
-    /// Releases what the attempt in flight holds, after the caller dropped the attempt. The upstream does
-    /// not count it. Its limit stays, so a drop of the call tells of the attempt unless the call
+    /// Drops the attempt in flight by `drop`, because the caller drops it, and releases what it holds. The upstream
+    /// does not count it. Its limit stays, so a drop of the call tells of the attempt unless the call
     /// [goes on](Self::go_on).
-    pub(crate) fn release_attempt(&mut self, slot: usize) {
-        self.engine.note_effect();
+    pub(crate) fn drop_attempt(&mut self, slot: usize, drop: impl FnOnce()) {
+        let sending = drops_in_flight(drop);
+        self.set_sending(sending);
+        if sending != Sending::NotSent {
+            self.engine.note_effect();
+        }
         self.engine.guard.release_dropped(slot);
     }
 

@@ -333,8 +333,8 @@ pin_project! {
             let mut this = this.project();
             match this.phase {
                 Phase::Polling => {
-                    this.operation.set(None);
-                    this.run.call.release_attempt(0);
+                    let operation = &mut this.operation;
+                    this.run.call.drop_attempt(0, || operation.set(None));
                 }
                 Phase::Waiting => this.run.call.leave_queue(0),
                 Phase::Unstarted | Phase::Done => {}

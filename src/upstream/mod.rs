@@ -94,7 +94,8 @@ pub(crate) use parts::{Name, Parts};
 pub(crate) use priority::Around;
 pub(crate) use progress::Refuser;
 pub(crate) use sending::{
-    cut, dropped_last, drops, drops_with_call, note_begun, note_commit_begun, note_unsent,
+    cut, dropped_last, drops, drops_in_flight, drops_with_call, note_begun, note_commit_begun,
+    note_unsent,
 };
 #[cfg(feature = "fleet")]
 pub use shared::{Resource, Shared};

@@ -27,13 +27,20 @@ pub(crate) fn drops(tells_doubt: bool, drop: impl FnOnce()) -> Sending {
     sending.unwrap_or_default()
 }
 
-/// Drops an attempt in flight by `drop`, because its call is dropped. The answer is for [`dropped_last`], and for a
-/// call around this one that asks too.
+/// Drops an attempt in flight by `drop`, because the program drops it. Returns what is known of its request. A call
+/// around this one that asks too has the same answer.
 #[cold]
-pub(crate) fn drops_with_call(drop: impl FnOnce()) {
-    let (_, sending) = question::ask(&SENDING, Sending::Unknown, drop);
+pub(crate) fn drops_in_flight(drop: impl FnOnce()) -> Sending {
+    let ((), sending) = question::ask(&SENDING, Sending::Unknown, drop);
     let sending = sending.unwrap_or_default();
     note(sending);
+    sending
+}
+
+/// Drops an attempt in flight together with its call, whose own drop asks [`dropped_last`].
+#[cold]
+pub(crate) fn drops_with_call(drop: impl FnOnce()) {
+    let sending = drops_in_flight(drop);
     let _ = DROPPED.try_with(|dropped| dropped.set(sending));
 }
 

@@ -381,7 +381,35 @@ fn the_attempt_says_whether_it_has_sent_its_request() {
             answer.collect::<Vec<_>>().await.len()
         });
         assert_eq!(stream, [format!("{front}{line}")]);
+        assert_eq!(run_that_comes_to(stage), [format!("{front}{line}")]);
     }
+}
+
+fn run_that_comes_to(stage: Stage) -> Vec<String> {
+    let order = http::Classifier::non_idempotent().with_place("POST /orders");
+    lines(async |upstream, seen| {
+        let policy = POLICY.with_classifier(order);
+        let mut run = Run::new(policy, Never).on(upstream.observed_by(seen));
+        run.attempt(comes_to(stage)).await.map_err(drop)
+    })
+}
+
+/// An attempt that panics before its request is sent says nothing of a run that is dropped later.
+#[test]
+fn a_run_has_no_answer_of_a_call_that_has_panicked() {
+    let upstream = Upstream::new("shop").with_timer(ManualTimer::new());
+    let panics = |_| async {
+        let mut before = pin!(pending::<()>().before_sending());
+        assert!(poll(before.as_mut()).is_pending());
+        panic!("the program");
+    };
+    let fails = retry::<_, _, (), Failure, _, _, _>(panics, POLICY, Never).on(&upstream);
+    let mut call = Box::pin(fails);
+    assert!(catch_unwind(AssertUnwindSafe(|| poll(call.as_mut()))).is_err());
+    drop(call);
+    let doubt = format!("{ORDER} (request: POST /orders)");
+    let line = format!("shop: dropped in flight in attempt 1 after 3.0s{doubt}");
+    assert_eq!(run_that_comes_to(Stage::Unknown), [line]);
 }
 
 /// The answer is that of the attempt in flight, whatever was dropped before on this thread.
