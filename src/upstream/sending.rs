@@ -31,7 +31,7 @@ pub(crate) fn drops(tells_doubt: bool, drop: impl FnOnce()) -> Sending {
 /// call around this one that asks too.
 #[cold]
 pub(crate) fn drops_with_call(drop: impl FnOnce()) {
-    let (_, sending) = question::ask(&SENDING, Sending::Unknown, drop);
+    let ((), sending) = question::ask(&SENDING, Sending::Unknown, drop);
     let sending = sending.unwrap_or_default();
     note(sending);
     let _ = DROPPED.try_with(|dropped| dropped.set(sending));

@@ -112,7 +112,7 @@ fn verdict<E>(failed: &TransactionError<E>, idempotency: Idempotency) -> Option<
 
 /// Returns true for an error that PostgreSQL gives at the start of a session only, so a pooler has made it.
 fn is_of_start(failed: &sqlx::Error) -> bool {
-    let code = failed.as_database_error().and_then(|failed| failed.code());
+    let code = failed.as_database_error().and_then(sqlx::error::DatabaseError::code);
     matches!(code.as_deref(), Some("53300" | "57P03"))
 }
 
