@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::strain::{Ended, Limited, Strain};
@@ -18,8 +19,8 @@ pub(crate) struct Strains {
     surge: Surge,
     /// The same for the retries on a healthy upstream.
     healthy: Surge,
-    /// The same for the calls that give up in an alternative of a fallback.
-    alternatives: Surge,
+    /// The same for the calls that give up in an alternative of a fallback. Made for the first of them.
+    alternatives: OnceLock<Box<Surge>>,
 }
 
 impl Strains {
@@ -31,7 +32,7 @@ impl Strains {
             holds: AtomicU64::new(0),
             surge: Surge::new(),
             healthy: Surge::new(),
-            alternatives: Surge::new(),
+            alternatives: OnceLock::new(),
         }
     }
 
@@ -138,15 +139,16 @@ impl Strains {
     /// Counts a call with an error of this type that gives up in an alternative of a fallback. Returns the
     /// report of a surge that is due, and whether there is one.
     pub(super) fn note_alternative(&self, now: u64, kind: Option<&str>) -> (Option<Told>, bool) {
-        let told = self.alternatives.note(now, kind);
+        let surge = self.alternatives.get_or_init(|| Box::new(Surge::new()));
+        let told = surge.note(now, kind);
         if told.as_ref().is_some_and(|told| told.begins) {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
-        (told, self.alternatives.is_on())
+        (told, surge.is_on())
     }
 
     pub(super) fn end_alternatives(&self, now: u64) -> Option<Over> {
-        let over = self.alternatives.end(now)?;
+        let over = self.alternatives.get()?.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(over)
     }

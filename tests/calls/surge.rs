@@ -251,7 +251,7 @@ async fn question(models: &[Upstream]) -> Result<(), GaveUp<GaveUp<Down>>> {
     let one = async |it: Alternative<'_, Upstream>| {
         let model = it.value();
         let answer = if model.name() == "small" { Ok(()) } else { Err(Down(402)) };
-        retry(|_| ready(answer.clone()), &policy, Never).on(model).await
+        retry(|_| ready(answer), &policy, Never).on(model).await
     };
     let next = FallbackPolicy::new().with_classifier(|_: &GaveUp<Down>| true);
     fallback(models, one, next, Never).on("question").await

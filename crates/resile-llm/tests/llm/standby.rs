@@ -60,8 +60,8 @@ fn stands_by(name: &'static str) -> Upstream {
 async fn an_overloaded_model_keeps_questions_unless_its_breaker_counts_overloads() {
     for scene in SCENES {
         let default = |name| resile_llm::upstream(name).with_breaker(Breaker::new());
-        let before = took(scene, BUSY, default).await;
-        let after = took(scene, BUSY, stands_by).await;
+        let before = Box::pin(took(scene, BUSY, default)).await;
+        let after = Box::pin(took(scene, BUSY, stands_by)).await;
         println!("{scene:?}: median and longest {before:.1?}, with `breaker()` {after:.1?}");
         assert!(before.0 > 10.0, "{scene:?}: {before:?}");
         assert!(after.1 < 10.0, "{scene:?}: {after:?}");
@@ -75,8 +75,8 @@ async fn a_short_cap_of_the_cooldown_helps_against_long_waits_of_an_overloaded_m
     let words = "overloaded, try again in 10s";
     let capped =
         |name| stands_by(name).with_cooldown(Cooldown::new().with_cap(Duration::from_secs(2)));
-    let before = took(SCENES[0], words, stands_by).await;
-    let after = took(SCENES[0], words, capped).await;
+    let before = Box::pin(took(SCENES[0], words, stands_by)).await;
+    let after = Box::pin(took(SCENES[0], words, capped)).await;
     println!("median and longest {before:.1?}, with the cap {after:.1?}");
     assert!(before.0 > 8.0, "{before:?}");
     // A call that was refused itself, such as a probe, waits as long as it was asked to.

@@ -241,12 +241,12 @@ async fn a_member_with_nothing_to_share_does_not_say_that_it_shares() {
     let Some(server) = Server::start(&[]) else { return };
     let (lines, _guard) = capture();
     let fleet = Fleet::new(&server.url()).unwrap();
-    let mates = [Upstream::new("bare"), Upstream::new("cool").with_cooldown(Cooldown::new())]
-        .map(|upstream| Mate::join(&fleet, upstream));
+    let bare = Mate::join(&fleet, Upstream::new("bare"));
+    let _cool = Mate::join(&fleet, Upstream::new("cool").with_cooldown(Cooldown::new()));
     let shares = || !lines.with("cool: fleet: shared by 1 process").is_empty();
     until("the line of the other", shares, || format!("{:?}", lines.with(""))).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(mates[0].state(), State::Shared);
+    assert_eq!(bare.state(), State::Shared);
     assert_eq!(lines.with("bare: fleet: shared by"), [""; 0]);
 }
 
