@@ -102,7 +102,8 @@ fn is_right(setting: &str, value: &Value) -> bool {
             "max_wait",
         ]),
         Value::Bool(_) => {
-            setting.starts_with("learned") || any(&["maximum_reserved", "refund", "shadow"])
+            setting.starts_with("learned")
+                || any(&["maximum_reserved", "overloads", "refund", "shadow"])
         }
         Value::String(_) => any(&["name"]),
         Value::Number(_) => any(&["factor"]),
