@@ -132,6 +132,7 @@ chapter! {
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::Verdict::without_effect"
         "crate::http::Classifier::keyed" "crate::Verdict::keyed" "crate::Breaker::with_open_time"
+        "crate::StopReason::Fatal"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -24,6 +24,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
             counts_attempts: false,
             is_told: false,
             surges: false,
+            has_failed: self.last_cut.has_failed(),
         }
     }
 

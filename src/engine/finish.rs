@@ -12,7 +12,7 @@ use crate::observe::{EventKind, HeldBy, InFlight};
 use crate::policy::{Attempt, Decision, Rules, Sending, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Endpoint, Limited, Refuser, TargetFor, TellFailure};
-use crate::verdict::{Cut, Verdict};
+use crate::verdict::{Cut, Health, Verdict};
 
 // The way of a failed attempt: classified, reported, decided, paid, and delayed or closed.
 
@@ -318,6 +318,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         self.last_cut = self.last_cut.then(cut).with(sending);
         if verdict.is_none_or(|verdict| !verdict.is_without_effect()) {
             self.note_effect();
+        }
+        if verdict.is_none_or(|verdict| verdict.health() != Health::Healthy) {
+            self.last_cut = self.last_cut.with_failure();
         }
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);

@@ -4,11 +4,12 @@ use crate::policy::Sending;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// Four facts about the attempts of a call, in one word:
+/// Five facts about the attempts of a call, in one word:
 ///
 /// * the cut of the last one that has finished, or none if it returned an error
 /// * what is known of the request of the one that was dropped last, and whether it was asked for since the last begin
 /// * whether any of them may have had an effect
+/// * whether any of them failed other than by an error of a healthy upstream
 /// * whether a drop of the one in flight would leave a doubt
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
@@ -21,7 +22,8 @@ const BEGUN: u64 = 1 << 61;
 const COMMIT: u64 = UNSENT | BEGUN;
 const DOUBT: u64 = 1 << 60;
 const ASKED: u64 = 1 << 59;
-const NONE: u64 = ASKED - 1;
+const FAILED: u64 = 1 << 58;
+const NONE: u64 = FAILED - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -40,13 +42,25 @@ impl LastCut {
     /// Returns the cut of the next attempt that has finished. An effect remains.
     #[inline]
     pub(super) const fn then(self, cut: Option<Cut>) -> Self {
-        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT))
+        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT | FAILED))
     }
 
     /// Returns this cut, after an attempt that may have had an effect.
     #[inline]
     pub(super) const fn with_effect(self) -> Self {
         Self(self.0 | EFFECT)
+    }
+
+    /// Returns this cut, after an attempt that failed other than by an error of a healthy upstream.
+    #[inline]
+    pub(super) const fn with_failure(self) -> Self {
+        Self(self.0 | FAILED)
+    }
+
+    /// Returns true if any attempt failed other than by an error of a healthy upstream.
+    #[inline]
+    pub(super) const fn has_failed(self) -> bool {
+        self.0 & FAILED != 0
     }
 
     /// Returns true if any attempt may have had an effect.

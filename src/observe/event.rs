@@ -62,6 +62,8 @@ pub struct Call {
     pub(crate) is_told: bool,
     /// True for a fallback whose failed alternative is one of many, so that their upstream has a surge.
     pub(crate) surges: bool,
+    /// True if an attempt failed other than by an error of a healthy upstream, so a retry may have a line at WARN.
+    pub(crate) has_failed: bool,
 }
 
 /// The function or type by which a call is made.

@@ -118,8 +118,9 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         // The caller counts on a retry and does not see that it got none.
         StopReason::Fatal if lacks_retry(event, &failure) => Level::WARN,
         StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
-        // The attempts before did nothing, so the error is not about their traces, but the caller's own.
-        StopReason::Fatal if is_without_effect(&failure) => Level::DEBUG,
+        // The attempts before collided with other callers and did nothing, so the error is not about their
+        // traces, but the caller's own.
+        StopReason::Fatal if is_without_effect(&failure) && !has_failed(event) => Level::DEBUG,
         // There is no retry, so this error is the caller's like any other.
         StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => Level::DEBUG,
         _ => Level::WARN,
@@ -129,6 +130,12 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
 /// Returns whether surely no attempt of the call had an effect.
 fn is_without_effect(failure: &AttemptFailure<'_>) -> bool {
     failure.in_flight.is_some_and(|it| !it.effect.may_have)
+}
+
+/// Returns whether an attempt of the call failed other than by an error of a healthy upstream. The line of its retry
+/// is at WARN, so a reader would take a call without a line of its end for one that has recovered.
+fn has_failed(event: &Event<'_>) -> bool {
+    event.call.is_some_and(|call| call.has_failed)
 }
 
 /// Returns whether nobody has the request for a retry that is allowed, or the upstream asks for none.

@@ -165,7 +165,7 @@ impl Event<'_> {
         let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
             EventKind::Surge { failures, lasted, begins, in_fallback, failure } => {
-                let (lasted, did) = (Rounded(lasted), did(in_fallback));
+                let (lasted, did) = (within(lasted), did(in_fallback));
                 let is_healthy = failure.is_of_healthy();
                 let then = if is_healthy && !in_fallback {
                     ", their lines are at DEBUG"
@@ -177,7 +177,7 @@ impl Event<'_> {
                 write!(f, "{failures} {did} {lasted}{kinds}{then}: {failure}")
             }
             EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback } => {
-                let (lasted, ago, did) = (Rounded(lasted), Rounded(ago), did(in_fallback));
+                let (lasted, ago, did) = (within(lasted), Rounded(ago), did(in_fallback));
                 write!(f, "surge of {} over: {failures} ", of(is_healthy, in_fallback))?;
                 write!(f, "{did} {lasted}{kinds}, until {ago} ago")
             }
@@ -189,6 +189,11 @@ impl Event<'_> {
     fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
         self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
     }
+}
+
+/// Returns a time within which something happened. A surge counts in milliseconds, so a shorter time is one of these.
+fn within(time: Duration) -> Rounded {
+    Rounded(time.max(Duration::from_millis(1)))
 }
 
 /// Writes the numbers of holds, of waits and of refusals.

@@ -221,6 +221,27 @@ fn a_retry_on_a_healthy_upstream_is_no_warning() {
     );
 }
 
+/// The line of the retry was at WARN, so without a line of the end a reader takes the call for recovered. After a
+/// collision the error is the caller's own.
+#[test]
+fn a_final_error_without_effect_after_a_failure_is_a_warning() {
+    for (first, levels) in [
+        (Verdict::transient(), [Level::WARN, Level::WARN]),
+        (Verdict::transient().with_health(Health::Healthy), [Level::DEBUG, Level::DEBUG]),
+    ] {
+        let closed = Verdict::fatal().with_health(Health::Healthy);
+        let verdict = move |error: &Down| if error.0 == 1 { first } else { closed };
+        let classifier = move |error: &Down| Some(verdict(error).without_effect());
+        let seen = records(&[Step::Fail], &POLICY.with_classifier(classifier));
+        assert_eq!(seen.iter().map(|(level, _)| *level).collect::<Vec<_>>(), levels, "{seen:?}");
+        let end = &seen[1].1["message"];
+        assert!(
+            end.starts_with("feed: gave up after 2 of 3 attempts, the error is final"),
+            "{end}"
+        );
+    }
+}
+
 /// The field `hint_ms` is a wait that the upstream asked for. At the end of a call `retry_after_ms` is the
 /// recommended wait, whoever named it, as in the error.
 #[test]
