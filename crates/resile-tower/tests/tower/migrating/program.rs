@@ -19,7 +19,8 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 fn client() -> reqwest::Result<ClientWithMiddleware> {
     let http = reqwest::Client::builder()
         .retry(reqwest::retry::never())
-        .read_timeout(Duration::from_secs(5)) // for the body too
+        // For the body too. Longer than the attempt timeout, which cuts first.
+        .read_timeout(Duration::from_secs(10))
         .build()?;
     let retries = RetryMiddleware::new(POLICY).on(&WEATHER);
     Ok(ClientBuilder::new(http).with(retries).build())
