@@ -52,7 +52,8 @@ impl Event<'_> {
                     "quota used up: "
                 })?;
                 let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
-                let queued = gauges.quota.map_or(0, |levels| levels.waiting);
+                let (queued, reserved) =
+                    gauges.quota.map_or((0, 0), |levels| (levels.waiting, levels.reserved));
                 match hold {
                     // Its call has less time left.
                     Some(hold) if queued == 0 => {
@@ -63,6 +64,10 @@ impl Event<'_> {
                     None => {}
                 }
                 gauges.write_shared_limit(f)?;
+                // The provider may count less than that.
+                if reserved > 0 {
+                    write!(f, "{reserved} output tokens are reserved by attempts in flight, ")?;
+                }
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {

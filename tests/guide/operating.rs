@@ -133,13 +133,14 @@ fn words_of(file: &str, function: &str) -> Vec<String> {
 }
 
 /// Words of lines at other levels.
-const NO_WARNINGS: [&str; 28] = [
+const NO_WARNINGS: [&str; 29] = [
     "quota in shadow mode still used up: ", // at DEBUG
     "quota still used up: ",                // at INFO, as the next one
     "bulkhead still full: ",
     "the circuit breaker is still open: ", // a breaker has no strain
     "this attempt is refused, because it would wait ", // the row has a `…`
     "it holds this attempt for ",          // the row has a `…`
+    " output tokens are reserved by attempts in flight, ", // the row has a `…`
     "quota too ",
     "quota may be too high: the upstream reports a limit of ", // at INFO, as the next two
     "without its window, so the quota of ",

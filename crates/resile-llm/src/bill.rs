@@ -23,8 +23,8 @@ use crate::usage::usage;
 ///
 /// Give both the request too, so that the bill sees an attempt that is cut or dropped before its answer
 /// came. The sum is the least that a question cost: a provider may charge an attempt that broke off or was
-/// cut before it reported a usage. [`unreported`](Self::unreported) counts such attempts. A refusal has no
-/// usage and costs nothing.
+/// cut before it reported its whole usage. [`unreported`](Self::unreported) counts such attempts. A refusal has
+/// no usage and costs nothing.
 ///
 /// # Examples
 ///
@@ -52,7 +52,7 @@ pub struct Bill(Arc<Mutex<Sum>>);
 #[derive(Default)]
 struct Sum {
     ended: Usage,
-    /// The number of ended attempts without a usage that may have been charged.
+    /// The number of ended attempts without a whole usage that may have been charged.
     unreported: u32,
     open: Vec<(u64, Usage)>,
     /// The number of the last stream.
@@ -93,7 +93,7 @@ impl Bill {
     /// let bill = Bill::new();
     /// let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(9));
     /// retry(|_| bill.note(hang()), policy, Never).await.unwrap_err();
-    /// assert_eq!(bill.to_string(), "4 attempts without a usage");
+    /// assert_eq!(bill.to_string(), "4 attempts without a whole usage");
     /// # }
     /// ```
     pub fn note<F, B>(&self, answer: F) -> impl Future<Output = Result<B, Failure>> + use<F, B>
@@ -118,10 +118,13 @@ impl Bill {
         self.sums().0
     }
 
-    /// Returns the number of attempts that ended without a usage although the provider may have charged
+    /// Returns the number of attempts that ended without a whole usage although the provider may have charged
     /// them. The [total](Self::total) is incomplete if it is above 0.
     ///
-    /// | the attempt | it counts if it has no usage |
+    /// The usage of a stream is whole if its last event or its ending came too, such as `message_delta` of
+    /// Anthropic. What a stream without it has reported is in the total, such as the input.
+    ///
+    /// | the attempt | it counts if it has no whole usage |
     /// |---|---|
     /// | a good answer, a stream that ended well, broke off or was dropped | yes |
     /// | an answer that the program cannot use, such as a filtered one | yes |
@@ -131,7 +134,8 @@ impl Bill {
     /// | a refusal: 4xx, 5xx, or an error as an event before the first word or thought | no |
     /// | held by a part of the upstream and never begun, or made and never polled | no: nothing was sent |
     ///
-    /// A stream of OpenAI counts too if its request did not ask for the usage.
+    /// A stream of OpenAI counts too if its request did not ask for the usage. So does a stream whose ending
+    /// only a function of the program knows (`with_parts`).
     ///
     /// # Examples
     ///
@@ -148,7 +152,7 @@ impl Bill {
     ///     bill.note(async { Err::<&str, _>(failure) }).await.unwrap_err();
     /// }
     /// assert_eq!(bill.unreported(), 1);
-    /// let words = "15 tokens: 12 input, 3 output, and 1 attempt without a usage";
+    /// let words = "15 tokens: 12 input, 3 output, and 1 attempt without a whole usage";
     /// assert_eq!(bill.to_string(), words);
     /// # }
     /// ```
@@ -157,7 +161,7 @@ impl Bill {
         self.sums().1
     }
 
-    /// Returns the total, and the number of attempts that are not in it.
+    /// Returns the total, and the number of attempts that are not wholly in it.
     fn sums(&self) -> (Usage, u32) {
         let sum = self.lock();
         (sum.total(), sum.unreported)
@@ -174,10 +178,11 @@ impl Sum {
         self.open.iter().fold(self.ended, |total, (_, used)| total.plus(*used))
     }
 
-    /// Counts an attempt that has ended. `may_cost` says that the provider may have charged it.
-    fn end(&mut self, used: Usage, may_cost: bool) {
+    /// Counts an attempt that has ended. `may_cost` says that the provider may have charged it, and `is_whole`
+    /// that it reports nothing more.
+    fn end(&mut self, used: Usage, may_cost: bool, is_whole: bool) {
         self.ended = self.ended.plus(used);
-        let is_unreported = may_cost && used.is_empty();
+        let is_unreported = may_cost && (used.is_empty() || !is_whole);
         self.unreported = self.unreported.saturating_add(u32::from(is_unreported));
     }
 }
@@ -205,7 +210,7 @@ fn is_filtered(failure: &Failure) -> bool {
     failure.kind() == Kind::ContentFilter
 }
 
-/// Writes the [total](Self::total), and how many attempts are [not in it](Self::unreported). It is `0 tokens` if
+/// Writes the [total](Self::total), and how many attempts are [not wholly in it](Self::unreported). It is `0 tokens` if
 /// nothing was sent or all was refused, and `no usage` while the first stream has reported none.
 impl fmt::Display for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +223,7 @@ impl fmt::Display for Bill {
             write!(f, "{total}, and ")?;
         }
         let plural = if unreported == 1 { "" } else { "s" };
-        write!(f, "{unreported} attempt{plural} without a usage")
+        write!(f, "{unreported} attempt{plural} without a whole usage")
     }
 }
 
@@ -240,7 +245,7 @@ impl Sent {
     /// Counts the attempt by its answer.
     fn end(mut self, used: Usage, may_cost: bool) {
         if let Some(bill) = self.0.take() {
-            bill.lock().end(used, may_cost);
+            bill.lock().end(used, may_cost, true);
         }
     }
 
@@ -259,7 +264,7 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         if let Some(bill) = self.0.take() {
-            bill.lock().end(Usage::new(), true);
+            bill.lock().end(Usage::new(), true, false);
         }
     }
 }
@@ -271,6 +276,8 @@ pub(crate) struct Entry {
     number: u64,
     /// The provider may charge the stream.
     may_cost: bool,
+    /// The stream reports nothing more.
+    is_whole: bool,
 }
 
 #[cfg(feature = "stream")]
@@ -282,7 +289,12 @@ impl Entry {
         let number = sum.last;
         sum.open.push((number, used));
         drop(sum);
-        Self { bill: bill.clone(), number, may_cost: !is_refused }
+        Self { bill: bill.clone(), number, may_cost: !is_refused, is_whole: false }
+    }
+
+    /// Notes that the stream reports nothing more if `is_whole`.
+    pub(crate) fn complete(&mut self, is_whole: bool) {
+        self.is_whole |= is_whole;
     }
 
     /// Closes the entry of a stream that goes on with another bill.
@@ -310,7 +322,7 @@ impl Drop for Entry {
         let mut sum = self.bill.lock();
         if let Some(at) = sum.open.iter().position(|(number, _)| *number == self.number) {
             let (_, used) = sum.open.swap_remove(at);
-            sum.end(used, self.may_cost);
+            sum.end(used, self.may_cost, self.is_whole);
         }
     }
 }

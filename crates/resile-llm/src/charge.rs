@@ -12,6 +12,11 @@
 //! | [`CEREBRAS`] | the input and the most output (the rest of the context if unlimited) | no change |
 //! | [`GROQ`] | the input without cache reads | the output |
 //!
+//! A provider that charges the output at the end has none at the start. So the quota reserves an
+//! [`Estimate`](resile::quota::Estimate) of it. Until 30 calls are known, this is the
+//! [most output](resile::quota::Cost::with_max_output) of the call, and a fresh process sends few calls at a
+//! time. Without a maximum it is the largest output so far.
+//!
 //! # Examples
 //!
 //! ```

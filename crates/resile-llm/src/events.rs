@@ -102,6 +102,7 @@ where
             state,
             at_end: false,
             used: Usage::new(),
+            is_whole: false,
             entry: None,
             ending: None,
         },
@@ -140,7 +141,8 @@ impl<B> Events<B> {
     /// ```
     pub fn billed(mut self, bill: &Bill) -> Self {
         let is_refused = matches!(self.reading.state, State::Refused | State::Done);
-        let entry = Entry::open(bill, self.reading.used, is_refused);
+        let mut entry = Entry::open(bill, self.reading.used, is_refused);
+        entry.complete(self.reading.is_whole);
         if let Some(before) = self.reading.entry.replace(entry) {
             before.leave();
         }
@@ -161,6 +163,8 @@ struct Reading {
     at_end: bool,
     /// The usage that the events have reported.
     used: Usage,
+    /// The usage is whole: the last event or the ending has come.
+    is_whole: bool,
     /// The place on a bill.
     entry: Option<Entry>,
     /// The failure of a bad ending, while its usage is awaited.
@@ -268,6 +272,7 @@ impl Reading {
         }
         let used = self.record(event.data().as_bytes());
         let part = event.part();
+        self.complete(matches!(part, Part::Complete | Part::End) || used && self.ending.is_some());
         if let Some(ending) = self.ending.take() {
             if used || matches!(part, Part::End | Part::Content) {
                 return Some(Err(self.end(ending)));
@@ -281,6 +286,7 @@ impl Reading {
                 self.ending = Some(failure);
                 return None;
             }
+            self.complete(used);
             return Some(Err(self.end(failure)));
         }
         match part {
@@ -301,6 +307,14 @@ impl Reading {
             entry.set(self.used);
         }
         true
+    }
+
+    /// Notes that the usage is whole, if it is.
+    fn complete(&mut self, is_whole: bool) {
+        self.is_whole |= is_whole;
+        if let Some(entry) = &mut self.entry {
+            entry.complete(is_whole);
+        }
     }
 
     /// Returns what the end of the body means. An end is good after the last event only.
@@ -357,7 +371,8 @@ impl Reading {
     /// Returns the failure of a good answer without an event.
     fn no_events(&mut self) -> Failure {
         let start = std::mem::take(&mut self.start);
-        self.record(&start); // of a whole answer
+        let used = self.record(&start); // of a whole answer
+        self.complete(used);
         self.start = start;
         let reply = self.reply().with_phase(Phase::Preamble);
         let found = reply.find(now());

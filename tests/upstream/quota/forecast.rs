@@ -124,6 +124,32 @@ async fn a_quota_is_called_emptied_only_while_nothing_was_taken_since() {
     assert!(limiting(&upstream, 40).await[0].contains("quota used up: this attempt"));
 }
 
+/// An attempt in flight keeps the level low by its maximum, so the provider counts less than the quota.
+#[tokio::test(start_paused = true)]
+async fn the_line_of_a_quota_names_the_output_that_attempts_in_flight_reserve() {
+    let model =
+        Upstream::new("model").with_quota(Quota::new().with_tokens(Rate::per_minute(8_000)));
+    let lines = Mutex::new(vec![]);
+    let note = |event: &Event<'_>| {
+        if let EventKind::Limiting { by: HeldBy::Quota, .. } = event.kind {
+            lines.lock().unwrap().push(event.to_string());
+        }
+    };
+    let model = model.at_cost(Cost::input(100).with_max_output(6_000));
+    let ask = || {
+        let answer = async |_| {
+            tokio::time::sleep(SECOND).await;
+            Ok::<_, &str>(())
+        };
+        retry(answer, policy().with_total_timeout(SECOND * 60), Never).on(model.observed_by(&note))
+    };
+    let (first, second) = tokio::join!(ask(), ask());
+    assert!(first.is_ok() && second.is_ok());
+    let line = "model: quota used up: 6000 output tokens are reserved \
+                by attempts in flight, 1 queued, further calls wait or are refused";
+    assert_eq!(lines.into_inner().unwrap(), [line]);
+}
+
 /// The quota has units left after a failure that is no refusal, but not enough of them.
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_is_no_refusal_has_the_same_forecast() {

@@ -264,7 +264,7 @@ async fn row(case: Case) -> String {
         }
         (End::GaveUp(reason, kind), Err(gave_up)) => {
             assert_eq!(gave_up.reason(), reason, "{fault}: {gave_up}");
-            assert_eq!(bill.to_string(), "1 attempt without a usage", "{fault}");
+            assert_eq!(bill.to_string(), "1 attempt without a whole usage", "{fault}");
             let last = gave_up.last().map(Failure::kind);
             assert_eq!(last, kind, "{fault}: {gave_up}");
             match kind {

@@ -84,7 +84,8 @@ fn a_stream_that_is_dropped_stays_on_the_bill_and_others_go_on() {
     assert_eq!(bill.total(), tokens(1_400, 91));
     drop(two);
     assert_eq!(bill.total(), tokens(1_400, 91));
-    assert_eq!(bill.to_string(), "1491 tokens: 1400 input, 91 output");
+    let told = "1491 tokens: 1400 input, 91 output, and 1 attempt without a whole usage";
+    assert_eq!(bill.to_string(), told);
 }
 
 #[tokio::test]
@@ -125,7 +126,8 @@ fn a_stream_without_a_usage_counts_as_unreported_if_it_may_be_charged() {
         (200, &[r#"{"error":{"type":"api_error"}}"#], 0),
         (200, &[r#"{"choices":[{"delta":{"role":"assistant"}}]}"#, REFUSED], 0),
         (200, &[r#"{"choices":[{"delta":{"reasoning_content":"Hm"}}]}"#, REFUSED], 1),
-        (200, &[START, WORD, REFUSED], 0),
+        (200, &[START, WORD, REFUSED], 1), // its last usage did not come
+        (200, &[START, REFUSED], 0),
         (200, &[START, WORD, END], 0),
         (429, &[REFUSED], 0),
         (400, &[FILTERED], 1),
@@ -139,6 +141,41 @@ fn a_stream_without_a_usage_counts_as_unreported_if_it_may_be_charged() {
         assert_eq!(bill.unreported(), unreported, "{status} {data:?}");
         drop(stream);
         assert_eq!(bill.unreported(), unreported, "{status} {data:?}");
+    }
+}
+
+/// Anthropic reports the input and one token of output at the start, and the rest with the ending.
+#[test]
+fn a_stream_that_ends_before_its_last_usage_is_not_whole_on_the_bill() {
+    const STOPPED: &str = r#"{"type":"message_stop"}"#;
+    const COUNTED: &str = r#"{"choices":[],"usage":{"prompt_tokens":700,"completion_tokens":90}}"#;
+    const WHOLE: &str = "790 tokens: 700 input, 90 output";
+    const PART: &str = "701 tokens: 700 input, 1 output, and 1 attempt without a whole usage";
+    const NONE: &str = "1 attempt without a whole usage";
+    for (data, told) in [
+        (&[START, WORD][..], PART),
+        (&[START], PART),
+        (&[START, WORD, END], WHOLE),
+        (&[START, WORD, END, STOPPED], WHOLE),
+        (&[START, WORD, CUT], "708 tokens: 700 input, 8 output"), // a bad ending
+        (&[START, WORD, STOPPED], "701 tokens: 700 input, 1 output"), // no other one comes
+        (&[WORD], NONE),
+        (&[WORD, STOP], NONE),
+        (&[WORD, STOP, COUNTED], WHOLE),
+        (&[WORD, STOP, COUNTED, "[DONE]"], WHOLE),
+    ] {
+        for hangs in [true, false] {
+            let (one, two) = (Bill::new(), Bill::new());
+            let mut stream = events(answer(200, data, hangs)).billed(&one);
+            while stream.next().now_or_never().is_some_and(|item| item.is_some()) {}
+            if hangs {
+                stream = stream.billed(&two); // its entry moves
+            }
+            drop(stream);
+            let bill = if hangs { two } else { one };
+            // The ending of a bad one has come, whether its body ends or not.
+            assert_eq!(bill.to_string(), told, "{hangs} {data:?}");
+        }
     }
 }
 
@@ -168,9 +205,13 @@ fn a_bill_says_how_many_attempts_are_not_in_its_sum() {
     }
     assert_eq!(
         lines,
-        ["1 attempt without a usage", "3 attempts without a usage", "5 attempts without a usage",]
+        [
+            "1 attempt without a whole usage",
+            "3 attempts without a whole usage",
+            "5 attempts without a whole usage",
+        ]
     );
-    let line = "790 tokens: 700 input, 90 output, and 5 attempts without a usage";
+    let line = "790 tokens: 700 input, 90 output, and 5 attempts without a whole usage";
     assert_eq!(bill.to_string(), line);
 }
 
@@ -253,14 +294,14 @@ async fn an_attempt_that_is_cut_before_its_answer_counts_as_unreported() {
     let policy = resile_llm::interactive().with_attempt_timeout(Duration::from_secs(1));
     let ask = |_| whole.note(pending::<Result<String, Failure>>());
     assert!(retry(ask, policy, Never).await.is_err());
-    assert_eq!(whole.to_string(), "4 attempts without a usage");
+    assert_eq!(whole.to_string(), "4 attempts without a whole usage");
     let none = Usage::new();
     assert_eq!(format!("{whole:?}"), format!("Bill {{ total: {none:?}, unreported: 4 }}"));
 
     let open = |_| streamed.events(pending::<Result<Response<Body>, Failure>>());
     let mut call = pin!(retry_events(open, policy, Never));
     assert!(call.next().await.unwrap().is_err());
-    assert_eq!(streamed.to_string(), "4 attempts without a usage");
+    assert_eq!(streamed.to_string(), "4 attempts without a whole usage");
 }
 
 /// Three whole answers are cut in their bodies, and then the other model answers.
@@ -282,7 +323,7 @@ async fn answers_that_are_cut_in_their_bodies_stand_beside_the_good_one() {
     };
     let next = FallbackPolicy::new().with_classifier(another_model);
     fallback(&["large", "small"], ask, next, Never).await.unwrap();
-    let told = "24 tokens: 20 input, 4 output, and 3 attempts without a usage";
+    let told = "24 tokens: 20 input, 4 output, and 3 attempts without a whole usage";
     assert_eq!(bill.to_string(), told);
 }
 
@@ -318,9 +359,9 @@ async fn an_attempt_that_never_began_counts_as_nothing() {
 fn a_stream_counts_once_from_its_request_on() {
     for (status, data, told) in [
         (200, &[START, WORD, END][..], "790 tokens: 700 input, 90 output"),
-        (200, &[WORD], "1 attempt without a usage"),
+        (200, &[WORD], "1 attempt without a whole usage"),
         (429, &[REFUSED], "0 tokens"),
-        (400, &[FILTERED], "1 attempt without a usage"),
+        (400, &[FILTERED], "1 attempt without a whole usage"),
     ] {
         let bill = Bill::new();
         let sent = bill.events(ready(Ok::<_, Failure>(answer(status, data, false))));
