@@ -50,6 +50,12 @@ where
         let Classified { verdict, cut, is_stated, .. } = classified;
         let by_default = reason == StopReason::Fatal && !is_stated;
         let reason = if by_default { StopReason::Unclassified } else { reason };
+        // Only the answer at the end of the call is still late: see `judged`.
+        let is_late = cut.is_none() && verdict.is_some_and(Verdict::is_late);
+        let is_over = is_late && self.engine.guard.progress.kind() != CallKind::Fallback;
+        let is_fatal = reason == StopReason::Fatal;
+        let reason = if is_fatal && is_over { StopReason::Deadline } else { reason };
+        let verdict = verdict.map(Verdict::in_time);
         let wait = retry_after.unwrap_or_default();
         self.close_with(Ending { cut, retry_after, wait, ..Ending::new(reason, verdict) })
     }

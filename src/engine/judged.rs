@@ -40,18 +40,31 @@ where
             return verdict.in_time().after_content(on_cut());
         }
         let left = remaining(self.policy.total_timeout(), self.engine.elapsed());
-        let is_cut = is_end_of_attempt(own, self.engine.until.get(), left);
-        let verdict = verdict.in_time();
-        if is_cut { verdict.again_as(on_cut()) } else { verdict }
+        if is_end_of_attempt(own, self.engine.until.get(), left) {
+            return verdict.in_time().again_as(on_cut());
+        }
+        // Such a verdict stays late, so the call ends as one that its deadline ends.
+        let is_over = is_end_of_call(self.policy.total_timeout(), left);
+        if is_over && !verdict.is_in_doubt(None) { verdict } else { verdict.in_time() }
     }
+}
+
+/// Returns what an upstream keeps back at most of a limit, which is in nanoseconds.
+const fn kept_back(limit: u64) -> u64 {
+    if limit / 5 < KEPT_BACK { limit / 5 } else { KEPT_BACK }
+}
+
+/// Returns whether an upstream, which ended an attempt because its time was over, did so at the end of the call.
+/// `total` is the total timeout, and `left` is what is left of it. Both are in nanoseconds.
+const fn is_end_of_call(total: u64, left: u64) -> bool {
+    total != NO_LIMIT && left <= kept_back(total)
 }
 
 /// Returns whether an attempt, which the upstream ended because its time was over, had less time than its call. `own` is
 /// the attempt timeout, and `left` is what the call has left. Both are in nanoseconds. The upstream answers shortly
 /// before the end of the time that it was told, so a rest that is not longer than that is the end of the call.
 const fn is_end_of_attempt(own: u64, until: Until, left: u64) -> bool {
-    let kept_back = if own / 5 < KEPT_BACK { own / 5 } else { KEPT_BACK };
-    own != NO_LIMIT && !matches!(until, Until::Deadline) && left > kept_back
+    own != NO_LIMIT && !matches!(until, Until::Deadline) && left > kept_back(own)
 }
 
 #[cfg(test)]
@@ -73,5 +86,18 @@ mod tests {
         }
         assert!(!is_end_of_attempt(SECOND, Until::Deadline, SECOND));
         assert!(!is_end_of_attempt(0, Until::Nothing, 0));
+    }
+
+    #[test]
+    fn an_answer_long_before_the_end_of_the_call_does_not_end_it() {
+        assert!(
+            is_end_of_call(SECOND, KEPT_BACK) && is_end_of_call(SECOND, 0) && is_end_of_call(0, 0)
+        );
+        assert!(!is_end_of_call(SECOND, KEPT_BACK + 1));
+        assert!(
+            is_end_of_call(SECOND / 10, SECOND / 50)
+                && !is_end_of_call(SECOND / 10, SECOND / 50 + 1)
+        );
+        assert!(!is_end_of_call(NO_LIMIT, 0) && !is_end_of_call(NO_LIMIT, NO_LIMIT));
     }
 }

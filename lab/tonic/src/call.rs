@@ -36,7 +36,10 @@ struct Store(StoreClient<Channel>);
 impl Store {
     /// Makes the channel, once for all calls. A connection ends sooner than an attempt.
     fn new(url: String) -> Result<Self, transport::Error> {
-        let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
+        let endpoint = Endpoint::from_shared(url)?
+            .connect_timeout(Duration::from_millis(500))
+            .http2_keep_alive_interval(Duration::from_millis(500))
+            .keep_alive_timeout(Duration::from_millis(500));
         Ok(Self(StoreClient::new(endpoint.connect_lazy())))
     }
 

@@ -25,7 +25,10 @@ const READS: &[&str] = &["/weather.Weather/Get"];
 
 /// A client with retries. Clone it for each task, or keep it in a struct.
 fn client(url: String) -> Result<WeatherClient<RetryChannel<Channel>>, Box<dyn Error>> {
-    let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
+    let endpoint = Endpoint::from_shared(url)?
+        .connect_timeout(Duration::from_millis(500))
+        .http2_keep_alive_interval(Duration::from_millis(500))
+        .keep_alive_timeout(Duration::from_millis(500));
     let channel = RetryChannel::new(endpoint.connect_lazy(), POLICY, NotIdempotent);
     Ok(WeatherClient::new(channel.with_idempotent(READS).on(&WEATHER)))
 }

@@ -52,7 +52,10 @@ fn watch(
 async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().init();
     let url = std::env::args().nth(1).unwrap_or("http://127.0.0.1:50051".to_owned());
-    let endpoint = Endpoint::from_shared(url)?.connect_timeout(Duration::from_millis(500));
+    let endpoint = Endpoint::from_shared(url)?
+        .connect_timeout(Duration::from_millis(500))
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(Duration::from_secs(2));
     let client = FeedClient::new(endpoint.connect_lazy());
 
     let mut changes = std::pin::pin!(watch(client, 1));

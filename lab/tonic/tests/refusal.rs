@@ -1,22 +1,28 @@
 //! The status of a handler that does nothing before its call, as its caller reads it.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use only_call::end_of_only_call;
-use resile::{Breaker, GaveUp, Never, RetryPolicy, Upstream, retry};
+use repeated::end_of_repeated_read;
+use resile::{Backoff, Breaker, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry};
 use resile_clients::{Classifier, grpc};
 use tonic::{Code, Status};
 
 #[path = "refusal/only_call.rs"]
 mod only_call;
 
+#[path = "refusal/repeated.rs"]
+mod repeated;
+
 const README: &str = include_str!("../../../crates/resile-clients/README.md");
 
 const ORDER: Classifier = Classifier::non_idempotent();
 
 #[test]
-fn the_readme_shows_the_function() {
+fn the_readme_shows_the_functions() {
     assert!(README.contains(include_str!("refusal/only_call.rs")));
+    assert!(README.contains(include_str!("refusal/repeated.rs")));
 }
 
 /// Makes an order whose server answers so.
@@ -70,4 +76,33 @@ async fn the_caller_of_an_order_without_a_connection_knows_that_nothing_was_done
     let end = order("/store.Store/Buy", &Upstream::new("store"), &invalid).await;
     assert!(end.is_without_effect());
     assert_eq!(sent(end_of_only_call(end)).code(), Code::InvalidArgument);
+}
+
+/// Reads through a front whose handler makes three attempts. Returns the attempts of the reader and of the handler.
+async fn chain(to_status: fn(GaveUp<grpc::Failure>) -> Status, answer: &Status) -> (u32, u32) {
+    let read = |place| {
+        let classifier = Classifier::idempotent().with_place(place);
+        RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(classifier)
+    };
+    let made = Cell::new(0);
+    let front = async |_| {
+        let store = async |_| Err::<(), grpc::Failure>(answer.clone().into());
+        let end = retry(store, read("/store.Store/Stock"), Never).on("store").await.unwrap_err();
+        made.set(made.get() + end.attempts());
+        Err::<(), grpc::Failure>(sent(to_status(end)).into())
+    };
+    let end = retry(front, read("/front.Front/Stock"), Never).on("front").await.unwrap_err();
+    let is_word = matches!(end.reason(), StopReason::Attempts | StopReason::Fatal);
+    assert!(is_word && !end.is_in_doubt(), "{end:#}");
+    (end.attempts(), made.get())
+}
+
+#[tokio::test]
+async fn a_read_that_a_handler_has_repeated_is_not_repeated_by_its_caller() {
+    let down = Status::unavailable("down");
+    assert_eq!(chain(grpc::to_status, &down).await, (3, 9));
+    assert_eq!(chain(end_of_repeated_read, &down).await, (1, 3));
+    // The word of a server stays.
+    let missing = Status::not_found("no such item");
+    assert_eq!(chain(end_of_repeated_read, &missing).await, (1, 1));
 }

@@ -1,12 +1,17 @@
 //! The program for a stream of answers of the README of `resile-clients` against a real server.
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
 use std::vec;
 
 use feed::feed_server::{Feed, FeedServer};
 use feed::{Change, Position};
+use resile::stream::Resumption;
+use resile::{Backoff, Classify, Never, RetryPolicy, Verdict, retry_stream};
+use resile_clients::{Classifier, grpc};
+use tokio_stream::StreamExt;
 use tonic::transport::Server;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 mod line;
 mod page;
@@ -58,4 +63,30 @@ async fn the_program_prints_what_the_readme_shows() {
     let [printed, shown] = page::lines(program, server, README, "1 pen");
     assert_eq!(OPENED.load(SeqCst), 2);
     assert_eq!(printed, shown);
+}
+
+/// A handler ends its stream at the deadline of its request. The pair `late` opens it again, and the classifier alone
+/// does not.
+#[tokio::test]
+async fn only_the_pair_opens_a_stream_again_that_its_handler_ended_late() {
+    fn late(failure: &grpc::Failure) -> Option<Verdict> {
+        let is_late = matches!(failure.code(), Code::DeadlineExceeded | Code::Cancelled);
+        is_late.then(Verdict::transient)
+    }
+
+    async fn items(policy: RetryPolicy<impl Classify<grpc::Failure>>) -> usize {
+        let open = async |_| {
+            let late = Err(grpc::Failure::from(Status::deadline_exceeded("late")));
+            Ok::<_, grpc::Failure>(tokio_stream::iter([Ok(1), late]))
+        };
+        let feed = retry_stream(open, policy.with_backoff(Backoff::none()), Never)
+            .with_resumption(|_| Resumption::Resume)
+            .on("feed");
+        feed.filter(Result::is_ok).collect::<Vec<_>>().await.len()
+    }
+
+    let reads = Classifier::idempotent();
+    let policy = RetryPolicy::new().with_attempt_timeout(Duration::from_secs(2));
+    assert_eq!(items(policy.with_classifier(reads)).await, 1);
+    assert_eq!(items(policy.with_classifier((late, reads))).await, 3);
 }

@@ -45,6 +45,9 @@ use super::Deadline;
 /// # }
 /// ```
 ///
+/// A request that tells no time has the maximum of the [`DeadlineLayer`](crate::deadline::DeadlineLayer) as its deadline.
+/// This limit would end an endless stream then, so set it only if the request has `grpc-timeout`.
+///
 /// # Examples
 ///
 /// ```

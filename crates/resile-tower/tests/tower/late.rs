@@ -111,7 +111,7 @@ async fn a_channel_sends_a_read_again_after_a_late_answer() {
 
 /// The server had all the time of the call, so another attempt would have none.
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_at_the_end_of_the_call_is_final() {
+async fn a_late_answer_at_the_end_of_the_call_ends_it_at_its_deadline() {
     let millis = Duration::from_millis;
     for (limit, total, attempts) in [
         (None, SECOND, 1),
@@ -127,7 +127,8 @@ async fn a_late_answer_at_the_end_of_the_call_is_final() {
         let policy = limit.map_or(policy, |limit| policy.with_attempt_timeout(limit));
         let (outcome, events, took) = by_retry(policy, Classifier::idempotent(), 99).await;
         let end = outcome.unwrap_err();
-        assert_eq!((end.attempts(), end.reason()), (attempts, StopReason::Fatal), "{events:?}");
+        assert_eq!((end.attempts(), end.reason()), (attempts, StopReason::Deadline), "{events:?}");
+        assert!(format!("{end:#}").contains(" is left for the next attempt: "), "{end:#}");
         assert_eq!(end.last().unwrap().code(), Code::DeadlineExceeded);
         assert!(!end.is_in_doubt() && !end.is_without_effect() && took < total, "{took:?}");
     }
@@ -141,4 +142,16 @@ async fn late_answers_to_all_attempts_end_the_call_as_cuts_do() {
     assert_eq!((end.attempts(), end.reason()), (3, StopReason::Attempts), "{events:?}");
     assert_eq!(took, 3 * Duration::from_millis(950));
     assert!(end.verdict().unwrap().is_again());
+}
+
+/// The server had less time than it was told, so another limit has ended the request.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_long_before_the_end_of_the_call_is_final() {
+    for total in [Some(5 * SECOND), None] {
+        let policy = RetryPolicy::new().with_classifier(Classifier::idempotent());
+        let policy = total.map_or(policy, |total| policy.with_total_timeout(total));
+        let op = async |_| Err::<(), _>(Status::deadline_exceeded("a limit of the server"));
+        let end = retry(op, policy, Never).on("shop").await.unwrap_err();
+        assert_eq!((end.attempts(), end.reason()), (1, StopReason::Fatal), "{end:#}");
+    }
 }
