@@ -298,7 +298,7 @@ impl Cell {
     /// time of an answer.
     fn has_answered(&self, since: u64) -> bool {
         let state = self.status(|| since).map(|status| status.state);
-        !matches!(state, Some(State::Coasting | State::Learning))
+        !matches!(state, Some(State::Coasting | State::Safe | State::Learning))
             && self.answered_at.load(Ordering::Relaxed) >= since // `NEVER` is above each time
     }
 

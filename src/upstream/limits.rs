@@ -112,7 +112,14 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     let limited =
         if limited == Limited::Full && full.is_none() { Limited::Refused } else { limited };
     let fills = parts.strains.refuse(by, limited);
-    let goes_on = if begins || fills {
+    let grows = by == HeldBy::Cooldown && {
+        let hold = nanos(end) / MS;
+        if begins {
+            parts.strains.begins_with(hold);
+        }
+        !begins && parts.strains.outgrows(hold)
+    };
+    let goes_on = if begins || fills || grows {
         None
     } else {
         let Some(strain) = parts.strains.goes_on(by, now / MS, minutes(parts, by)) else { return };

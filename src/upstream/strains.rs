@@ -16,12 +16,18 @@ pub(crate) struct Strains {
     /// The holds of the cooldown within its strain. A line has them, so they are not a subject of a model and
     /// always the standard library's.
     holds: AtomicU64,
+    /// The length of the longest hold that was told within the strain of the cooldown, in milliseconds. A hint like
+    /// the number of holds.
+    told_hold: AtomicU64,
     surge: Surge,
     /// The same for the retries on a healthy upstream.
     healthy: Surge,
     /// The same for the calls that give up in an alternative of a fallback. Made for the first of them.
     alternatives: OnceLock<Box<Surge>>,
 }
+
+/// The time by which a hold is longer than one that was told, at least, if it is told too. In milliseconds.
+const LONGER: u64 = 1_000;
 
 impl Strains {
     pub(super) const fn new() -> Self {
@@ -30,6 +36,7 @@ impl Strains {
             active: AtomicU64::new(0),
             parts,
             holds: AtomicU64::new(0),
+            told_hold: AtomicU64::new(0),
             surge: Surge::new(),
             healthy: Surge::new(),
             alternatives: OnceLock::new(),
@@ -72,6 +79,22 @@ impl Strains {
     /// refusal of a strain that is [`Full`](Limited::Full).
     pub(super) fn refuse(&self, by: HeldBy, limited: Limited) -> bool {
         self.of(by).is_some_and(|strain| strain.refuse(limited))
+    }
+
+    /// Notes a hold of all calls for so many milliseconds. Returns whether it is clearly longer than the last one
+    /// that was told in this strain, to one caller: more than twice as long, and by [`LONGER`] at least.
+    pub(super) fn outgrows(&self, hold: u64) -> bool {
+        let told = self.told_hold.load(Ordering::Relaxed);
+        let is_longer = hold > told.saturating_mul(2) && hold - told >= LONGER;
+        is_longer && {
+            let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.told_hold.compare_exchange(told, hold, set, seen).is_ok()
+        }
+    }
+
+    /// Notes the hold with which a strain begins, in milliseconds. Its line tells it.
+    pub(super) fn begins_with(&self, hold: u64) {
+        self.told_hold.store(hold, Ordering::Relaxed);
     }
 
     /// Returns a strain that goes on at `now` after so many minutes without a report, to one caller.

@@ -79,3 +79,33 @@ fn a_silent_store_does_not_use_up_the_quota() {
         its part of the whole limit of requests (10 per 1s, now 9), 1 queued, further calls wait or are refused";
     assert_eq!(waits(ms * 250, &|| shared.adjust(requests, 0)), [used_up]);
 }
+
+/// A process that has never had an answer knows its part only. A call that waits for it says nothing of the limit.
+#[test]
+fn a_store_that_has_never_answered_does_not_use_up_the_quota() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
+    let requests = Resource::Quota(Dimension::Requests);
+    let shared = feed.share().unwrap();
+    shared.report(State::Safe, 1);
+    shared.extend(requests, SECOND * 90);
+    timer.advance(SECOND * 3);
+    lines();
+    let mut context = Context::from_waker(Waker::noop());
+    let op = |_| async { Ok::<_, Infallible>(()) };
+    let call = retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()));
+    let mut call = Box::pin(call);
+    for _ in 0..4 {
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        timer.advance(SECOND / 4);
+    }
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    assert_eq!(lines(), [""; 0]);
+    shared.adjust(requests, 0); // it has waited for a second
+    assert!(call.as_mut().poll(&mut context).is_pending());
+    let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
+        its part of the whole limit of requests (10 per 1s), 1 queued, further calls wait or are refused";
+    assert_eq!(lines(), [used_up]);
+}

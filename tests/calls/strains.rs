@@ -103,6 +103,35 @@ fn a_cooldown_is_two_lines_for_all_calls_that_wait() {
     assert!(over.len() == 1 && over[0].starts_with(over_in), "{over:?}");
 }
 
+/// The first hold of a strain says nothing of one that is much longer.
+#[test]
+fn a_hold_of_more_than_twice_the_time_has_its_own_line() {
+    capture();
+    let timer = ManualTimer::new();
+    let feed = Upstream::new("feed").with_cooldown(Cooldown::new()).with_timer(&timer).with_seed(1);
+    let mut sent: Vec<_> = (0..6).map(|_| feed.try_admit().unwrap()).collect();
+    let mut throttled = |seconds: f64| {
+        let wait = SECOND.mul_f64(seconds);
+        sent.pop().unwrap().settle(&Verdict::throttled().after(wait));
+        timer.advance(wait);
+        lines()
+    };
+    let starts = |time: &str| {
+        let words = "those with less time left end at once, the upstream throttled an attempt";
+        format!("WARN feed: cooldown: all calls wait {time}, {words}")
+    };
+    assert_eq!(throttled(0.4), [starts("400.0ms")]);
+    assert_eq!(throttled(1.3), [""; 0], "less than a second longer");
+    assert_eq!(throttled(10.0), [starts("10.0s")]);
+    assert_eq!(throttled(20.0), [""; 0], "not more than twice");
+    assert_eq!(throttled(30.0), [starts("30.0s")]);
+    timer.advance(SECOND * 20);
+    feed.try_admit().unwrap().succeeded();
+    let over = lines();
+    assert!(over.len() == 1 && over[0].contains("cooldown over: 5 holds"), "{over:?}");
+    assert_eq!(throttled(1.5), [starts("1.5s")], "another strain");
+}
+
 #[test]
 fn a_throttle_is_few_lines_for_all_attempts_that_it_refuses() {
     capture();

@@ -50,3 +50,9 @@ impl Options {
         Ok(Self { url: url.unwrap_or_default(), prefix, watches, helps })
     }
 }
+
+/// Returns the words for the server at an address: its URL without a user, a password and parameters.
+pub(crate) fn server(url: &str, address: &str) -> String {
+    let scheme = url.split_once("://").map_or("redis", |(scheme, _)| scheme);
+    format!("{scheme}://{address}")
+}

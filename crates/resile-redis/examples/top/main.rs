@@ -14,7 +14,7 @@ mod view;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cli::Options;
 use view::View;
@@ -34,16 +34,32 @@ fn main() -> ExitCode {
     }
     match print(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => wrong_with(ERROR, &error.to_string()),
+        Err(wrong) => wrong_with(ERROR, &wrong),
     }
 }
 
-fn print(options: &Options) -> redis::RedisResult<()> {
+/// Prints the view, again and again if that is asked for.
+///
+/// # Errors
+///
+/// Returns the error in one line with the address of the server.
+fn print(options: &Options) -> Result<(), String> {
+    let client = redis::Client::open(&*options.url).map_err(|error| error.to_string())?;
+    let server = cli::server(&options.url, &client.get_connection_info().addr().to_string());
+    let mut since = Instant::now();
+    let wrong = |error: redis::RedisError, since: Instant| {
+        if error.is_timeout() {
+            format!("no answer of {server} within {:.1?}", since.elapsed())
+        } else {
+            format!("{server}: {error}")
+        }
+    };
     let mut connection =
-        redis::Client::open(&*options.url)?.get_connection_with_timeout(TIMEOUT)?;
-    connection.set_read_timeout(Some(TIMEOUT))?;
+        client.get_connection_with_timeout(TIMEOUT).map_err(|error| wrong(error, since))?;
+    connection.set_read_timeout(Some(TIMEOUT)).map_err(|error| wrong(error, since))?;
     loop {
-        let view = View::read(&mut connection, &options.prefix)?;
+        let view = View::read(&mut connection, &options.prefix);
+        let view = view.map_err(|error| wrong(error, since))?;
         if options.watches {
             say("\x1b[2J\x1b[H"); // an empty screen
         }
@@ -51,6 +67,7 @@ fn print(options: &Options) -> redis::RedisResult<()> {
             return Ok(());
         }
         sleep(Duration::from_secs(1));
+        since = Instant::now();
     }
 }
 
