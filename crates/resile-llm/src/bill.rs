@@ -234,7 +234,7 @@ impl fmt::Debug for Bill {
     }
 }
 
-/// A request that may have left, while its answer is awaited. Dropped then, it counts without a usage.
+/// A request that may have left, while its answer is awaited. Dropped then, it counts without a whole usage.
 pub(crate) struct Sent(Option<Bill>);
 
 impl Sent {
