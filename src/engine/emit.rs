@@ -155,11 +155,15 @@ where
             kind @ EventKind::GaveUp { failure, reason, attempts, .. }
                 if nesting::is_alternative() =>
             {
-                let is_refusal = reason.is_refusal(attempts, failure.cut.is_some());
-                let counts =
-                    !is_refusal && !failure.is_elsewhere() && reason != StopReason::Cancelled;
+                let is_cancelled = failure.is_cancelled || reason == StopReason::Cancelled;
+                let counts = !is_cancelled && !failure.is_refused(reason, attempts);
                 let emit = || self.emit(kind);
-                nesting::note_surge(self.engine.guard.note_alternative(failure, counts, emit));
+                nesting::note_surge(if counts {
+                    self.engine.guard.note_alternative(failure, emit)
+                } else {
+                    emit();
+                    false
+                });
             }
             kind => self.emit(kind),
         };

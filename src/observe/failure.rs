@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::allotted::{InFlight, write_cut};
 use super::placed::write_placed;
-use crate::policy::{NOT_WANTED, Sending};
+use crate::policy::{NOT_WANTED, Sending, StopReason};
 use crate::time::Rounded;
 use crate::verdict::{Cut, Health, Verdict};
 
@@ -118,6 +118,12 @@ impl AttemptFailure<'_> {
     /// cancellation is the wish of the caller.
     pub(crate) const fn is_elsewhere(&self) -> bool {
         self.is_refusal || self.is_cancelled
+    }
+
+    /// Returns whether a part of an upstream refused the last attempt of a call that ended for this reason after
+    /// so many attempts.
+    pub(crate) const fn is_refused(&self, reason: StopReason, attempts: u32) -> bool {
+        self.is_refusal || reason.is_refusal(attempts, self.cut.is_some())
     }
 
     /// Returns whether a healthy upstream reports the error, such as a collision with another caller.

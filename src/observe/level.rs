@@ -102,12 +102,11 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         return None;
     };
     let is_fallback = event.call.is_some_and(|call| call.kind == CallKind::Fallback);
-    let is_refusal = failure.is_refusal || reason.is_refusal(attempts, failure.cut.is_some());
     Some(match reason {
         // Also that of the last alternative.
         _ if failure.is_cancelled => Level::DEBUG,
         // The part has a line at its start, and its refusals would flood the log.
-        _ if is_refusal => Level::DEBUG,
+        _ if failure.is_refused(reason, attempts) => Level::DEBUG,
         // Somebody must find out the outcome of a request in doubt.
         _ if in_doubt => Level::WARN,
         // The line of the fallback has the same words.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::strain::{Ended, Limited};
-use super::surge::{Over, Told};
+use super::surge::{Over, SurgeOf, Told};
 use super::{Endpoint, Parts, TellFailure};
 use crate::breaker::State;
 use crate::budget::Budget;
@@ -112,13 +112,7 @@ pub(super) fn note_with<X: Endpoint<Timer: Timer>>(
     let limited =
         if limited == Limited::Full && full.is_none() { Limited::Refused } else { limited };
     let fills = parts.strains.refuse(by, limited);
-    let grows = by == HeldBy::Cooldown && {
-        let hold = nanos(end) / MS;
-        if begins {
-            parts.strains.begins_with(hold);
-        }
-        !begins && parts.strains.outgrows(hold)
-    };
+    let grows = by == HeldBy::Cooldown && parts.strains.outgrows(begins, nanos(end) / MS);
     let goes_on = if begins || fills || grows {
         None
     } else {
@@ -211,35 +205,21 @@ pub(super) fn note_joined(parts: &Parts, now: u64, end: Option<u64>) {
     }
 }
 
-/// Counts a failure of the upstream after which a retry is announced, or an error of a healthy one. Returns the
-/// report of a surge that is due. A failure beside an open breaker does not count: the event of the breaker
-/// tells of it, and its retry is hardly ever sent.
+/// Counts a failure in its surge. Returns the report that is due. A failure beside an open breaker does not count if
+/// a retry is announced after it: the event of the breaker tells of it, and its retry is hardly ever sent.
 #[cold]
 #[inline(never)]
 pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
     target: &X,
+    of: SurgeOf,
     failure: AttemptFailure<'_>,
 ) -> Option<Told> {
     let parts = target.parts().filter(|_| target.listens())?;
     let is_open = || parts.breaker.as_ref().is_some_and(|it| it.state() == State::Open);
-    let is_healthy = failure.is_of_healthy();
-    if !is_healthy && is_open() {
+    if of == SurgeOf::Failures && is_open() {
         return None;
     }
-    let now = nanos(target.timer().now()) / MS;
-    parts.strains.note_failure(is_healthy, now, failure.error_type)
-}
-
-/// Counts a call that gives up in an alternative of a fallback. Returns the report of a surge that is due, and
-/// whether there is one.
-#[cold]
-#[inline(never)]
-pub(super) fn note_alternative<X: Endpoint<Timer: Timer>>(
-    target: &X,
-    failure: AttemptFailure<'_>,
-) -> (Option<Told>, bool) {
-    let Some(parts) = target.parts().filter(|_| target.listens()) else { return (None, false) };
-    parts.strains.note_alternative(nanos(target.timer().now()) / MS, failure.error_type)
+    parts.strains.note_failure(of, nanos(target.timer().now()) / MS, failure.error_type)
 }
 
 /// Reports a surge of failures that begins or goes on, with the latest one.
@@ -247,13 +227,14 @@ pub(super) fn note_alternative<X: Endpoint<Timer: Timer>>(
 #[inline(never)]
 pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     target: &X,
+    of: SurgeOf,
     told: &Told,
-    in_fallback: bool,
     failure: AttemptFailure<'_>,
 ) {
     let Some(parts) = target.parts() else { return };
     let Told { failures, lasted, begins, kinds } = told;
     let (failures, lasted, begins) = (*failures, *lasted, *begins);
+    let in_fallback = of == SurgeOf::Alternatives;
     let kind = EventKind::Surge { failures, lasted, begins, in_fallback, failure };
     emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
@@ -272,23 +253,14 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, is_f
             }
         }
     }
-    let tell = |over: Over, is_healthy: bool, in_fallback: bool| {
-        let Over { failures, lasted, ago, kinds } = over;
-        let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback };
-        emit_of(target, parts, now, kind, Some(&kinds));
-    };
-    if let Some(over) = parts.strains.end_surge(true, now / MS) {
-        tell(over, true, false);
-    }
     let is_closed = parts.breaker.as_ref().is_none_or(|it| it.state() == State::Closed);
-    if is_failure || !is_closed {
-        return;
-    }
-    if let Some(over) = parts.strains.end_surge(false, now / MS) {
-        tell(over, false, false);
-    }
-    if let Some(over) = parts.strains.end_alternatives(now / MS) {
-        tell(over, false, true);
+    let may_end = !is_failure && is_closed;
+    for of in SurgeOf::ALL.into_iter().filter(|of| may_end || *of == SurgeOf::Healthy) {
+        if let Some(Over { failures, lasted, ago, kinds }) = parts.strains.end_surge(of, now / MS) {
+            let (is_healthy, in_fallback) = (of == SurgeOf::Healthy, of == SurgeOf::Alternatives);
+            let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback };
+            emit_of(target, parts, now, kind, Some(&kinds));
+        }
     }
 }
 

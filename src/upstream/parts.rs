@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
 use super::strains::Strains;
+use super::surge::SurgeOf;
 use crate::adaptive::AdaptiveTimeout;
 use crate::breaker::{Breaker, State};
 use crate::budget::Budget;
@@ -117,7 +118,7 @@ impl Parts {
             is_probed: breaker.is_some_and(|(state, it)| state == State::Open && it.is_probed()),
             is_quota_full: self.full_queue(HeldBy::Quota).is_some(),
             is_quota_emptied: self.is_quota_emptied(now),
-            is_surge: self.strains.is_surge(),
+            is_surge: self.strains.is_surge(SurgeOf::Failures),
         }
     }
 

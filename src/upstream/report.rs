@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::guard::{Owned, TellFailure};
 use super::held::{Held, HeldPermit, finish};
 use super::strain::Limited;
+use super::surge::SurgeOf;
 use super::{Endpoint, Guard, Slot, limits};
 use crate::breaker::{Outcome, Owner};
 use crate::observe::{AttemptFailure, HeldBy};
@@ -202,29 +203,30 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
     /// such failures if that is due.
     #[cold]
     pub(crate) fn note_failure(&self, failure: AttemptFailure<'_>, report: impl FnOnce()) {
-        let told = limits::note_failure(&self.target, failure);
-        report();
-        if let Some(told) = told {
-            limits::tell_surge(&self.target, &told, false, failure);
-        }
+        let is_healthy = failure.is_of_healthy();
+        let of = if is_healthy { SurgeOf::Healthy } else { SurgeOf::Failures };
+        self.note_in(of, failure, report);
     }
 
-    /// Counts a call that gives up in an alternative of a fallback, if it `counts`, and reports it by `report`.
-    /// Then reports a surge of such calls if that is due. Returns whether the call is one of a surge.
+    /// Does the same for a call that gives up in an alternative of a fallback. Returns whether the call is one of
+    /// a surge.
     #[cold]
     pub(crate) fn note_alternative(
         &self,
         failure: AttemptFailure<'_>,
-        counts: bool,
         report: impl FnOnce(),
     ) -> bool {
-        let note = || limits::note_alternative(&self.target, failure);
-        let (told, surges) = if counts { note() } else { (None, false) };
+        let of = SurgeOf::Alternatives;
+        self.note_in(of, failure, report);
+        self.target.parts().is_some_and(|parts| parts.strains.is_surge(of))
+    }
+
+    fn note_in(&self, of: SurgeOf, failure: AttemptFailure<'_>, report: impl FnOnce()) {
+        let told = limits::note_failure(&self.target, of, failure);
         report();
         if let Some(told) = told {
-            limits::tell_surge(&self.target, &told, true, failure);
+            limits::tell_surge(&self.target, of, &told, failure);
         }
-        surges
     }
 
     /// Notes that a part makes an attempt wait, for this time if it is known, or refuses it.

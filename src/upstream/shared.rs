@@ -162,9 +162,9 @@ impl<'a, M: Timer> Shared<'a, M> {
     }
 
     /// Ends the strains and the surge of failures that have been quiet for ten seconds, as the report of the next
-    /// attempt does: each is an event with its numbers. A surge goes on while the breaker is not closed. Returns
-    /// whether one goes on. The task of a store calls it
-    /// from time to time, because a process may report no attempt for long, such as while its breaker is open.
+    /// attempt does: each is an event with its numbers. A surge goes on while the breaker is not closed. Returns whether
+    /// one goes on. The task of a store calls it from time to time, because a process may report no attempt for long,
+    /// such as while its breaker is open.
     #[must_use]
     pub fn end_quiet_strains(&self) -> bool {
         let (upstream, parts) = (self.upstream, &self.upstream.parts);

@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::strain::{Ended, Limited, Strain};
-use super::surge::{Over, Surge, Told};
+use super::surge::{Over, Surge, SurgeOf, Told};
 use crate::observe::HeldBy;
 
 /// The strain on the parts of an upstream: which of them make calls wait or refuse them, since when
@@ -19,11 +19,8 @@ pub(crate) struct Strains {
     /// The length of the longest hold that was told within the strain of the cooldown, in milliseconds. A hint like
     /// the number of holds.
     told_hold: AtomicU64,
-    surge: Surge,
-    /// The same for the retries on a healthy upstream.
-    healthy: Surge,
-    /// The same for the calls that give up in an alternative of a fallback. Made for the first of them.
-    alternatives: OnceLock<Box<Surge>>,
+    /// The surges by [`SurgeOf`]. Each is made for its first failure.
+    surges: [OnceLock<Box<Surge>>; SurgeOf::ALL.len()],
 }
 
 /// The time by which a hold is longer than one that was told, at least, if it is told too. In milliseconds.
@@ -37,9 +34,7 @@ impl Strains {
             parts,
             holds: AtomicU64::new(0),
             told_hold: AtomicU64::new(0),
-            surge: Surge::new(),
-            healthy: Surge::new(),
-            alternatives: OnceLock::new(),
+            surges: [const { OnceLock::new() }; SurgeOf::ALL.len()],
         }
     }
 
@@ -82,19 +77,19 @@ impl Strains {
     }
 
     /// Notes a hold of all calls for so many milliseconds. Returns whether it is clearly longer than the last one
-    /// that was told in this strain, to one caller: more than twice as long, and by [`LONGER`] at least.
-    pub(super) fn outgrows(&self, hold: u64) -> bool {
+    /// that was told in this strain, to one caller: more than twice as long, and by [`LONGER`] at least. The line of
+    /// a strain that `begins` tells its own hold.
+    pub(super) fn outgrows(&self, begins: bool, hold: u64) -> bool {
+        if begins {
+            self.told_hold.store(hold, Ordering::Relaxed);
+            return false;
+        }
         let told = self.told_hold.load(Ordering::Relaxed);
         let is_longer = hold > told.saturating_mul(2) && hold - told >= LONGER;
         is_longer && {
             let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
             self.told_hold.compare_exchange(told, hold, set, seen).is_ok()
         }
-    }
-
-    /// Notes the hold with which a strain begins, in milliseconds. Its line tells it.
-    pub(super) fn begins_with(&self, hold: u64) {
-        self.told_hold.store(hold, Ordering::Relaxed);
     }
 
     /// Returns a strain that goes on at `now` after so many minutes without a report, to one caller.
@@ -138,51 +133,25 @@ impl Strains {
         Some(self.over(by, ended))
     }
 
-    /// Counts an error of this type after which a retry is announced: a failure, or an error of a healthy
-    /// upstream. Returns the report of a surge that is due.
-    pub(super) fn note_failure(
-        &self,
-        is_healthy: bool,
-        now: u64,
-        kind: Option<&str>,
-    ) -> Option<Told> {
-        let told = self.surge_of(is_healthy).note(now, kind)?;
+    /// Counts a failure with an error of this type. Returns the report of a surge that is due.
+    pub(super) fn note_failure(&self, of: SurgeOf, now: u64, kind: Option<&str>) -> Option<Told> {
+        let surge = self.surges[of as usize].get_or_init(|| Box::new(Surge::new()));
+        let told = surge.note(now, kind)?;
         if told.begins {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
         Some(told)
     }
 
-    pub(super) fn end_surge(&self, is_healthy: bool, now: u64) -> Option<Over> {
-        let over = self.surge_of(is_healthy).end(now)?;
+    pub(super) fn end_surge(&self, of: SurgeOf, now: u64) -> Option<Over> {
+        let over = self.surges[of as usize].get()?.end(now)?;
         self.active.fetch_sub(1, Ordering::Relaxed);
         Some(over)
     }
 
-    /// Counts a call with an error of this type that gives up in an alternative of a fallback. Returns the
-    /// report of a surge that is due, and whether there is one.
-    pub(super) fn note_alternative(&self, now: u64, kind: Option<&str>) -> (Option<Told>, bool) {
-        let surge = self.alternatives.get_or_init(|| Box::new(Surge::new()));
-        let told = surge.note(now, kind);
-        if told.as_ref().is_some_and(|told| told.begins) {
-            self.active.fetch_add(1, Ordering::Relaxed);
-        }
-        (told, surge.is_on())
-    }
-
-    pub(super) fn end_alternatives(&self, now: u64) -> Option<Over> {
-        let over = self.alternatives.get()?.end(now)?;
-        self.active.fetch_sub(1, Ordering::Relaxed);
-        Some(over)
-    }
-
-    const fn surge_of(&self, is_healthy: bool) -> &Surge {
-        if is_healthy { &self.healthy } else { &self.surge }
-    }
-
-    /// Returns whether there is a surge of failures.
-    pub(super) fn is_surge(&self) -> bool {
-        self.is_any() && self.surge.is_on()
+    /// Returns whether there is a surge of these failures.
+    pub(super) fn is_surge(&self, of: SurgeOf) -> bool {
+        self.is_any() && self.surges[of as usize].get().is_some_and(|surge| surge.is_on())
     }
 
     /// Returns the strain of a part. The breaker has its own events.

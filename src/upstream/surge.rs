@@ -16,6 +16,21 @@ pub(super) struct Surge {
     seen: Mutex<Seen>,
 }
 
+/// The failures that a surge counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SurgeOf {
+    /// Retries after errors of a healthy upstream.
+    Healthy,
+    /// Failures after which a retry is announced.
+    Failures,
+    /// Calls that give up in an alternative of a fallback.
+    Alternatives,
+}
+
+impl SurgeOf {
+    pub(super) const ALL: [Self; 3] = [Self::Healthy, Self::Failures, Self::Alternatives];
+}
+
 const NEVER: u64 = u64::MAX;
 
 /// The failures and the types of their errors.
