@@ -63,11 +63,8 @@ impl Core {
             return; // a stale call does not count
         }
         let streak = match outcome.health {
-            Health::Failing => self.lengthen_streak(ticket.generation()),
-            Health::Throttling if self.settings.overloads => {
-                self.lengthen_streak(ticket.generation())
-            }
-            Health::Throttling => 0,
+            Health::Throttling if !self.settings.overloads => 0,
+            Health::Failing | Health::Throttling => self.lengthen_streak(ticket.generation()),
             Health::Healthy | Health::Unknown => return, // neutral (healthy calls do not get here)
         };
         let now = if self.settings.counts_in_window() {

@@ -11,22 +11,20 @@ use crate::policy::{Effect, Request, Sending};
 use crate::upstream::{Endpoint, cut, dropped_last, drops_with_call};
 
 /// The state of a call's attempt, as its future has it.
-pub(crate) trait Attempting {
+pub(crate) trait Attempting: Sized {
+    /// The state after the end, without an attempt.
+    const DONE: Self;
+
     /// Returns whether an attempt is there.
     fn has_attempt(&self) -> bool;
-
-    /// Drops the attempt.
-    fn drop_attempt(self: Pin<&mut Self>);
 }
 
 impl<F> Attempting for Option<F> {
+    const DONE: Self = None;
+
     #[inline]
     fn has_attempt(&self) -> bool {
         self.is_some()
-    }
-
-    fn drop_attempt(mut self: Pin<&mut Self>) {
-        self.set(None);
     }
 }
 
@@ -47,8 +45,8 @@ pin_project! {
     {
         fn drop(this: Pin<&mut Self>) {
             if this.attempting.has_attempt() {
-                let attempting = this.project().attempting;
-                drops_with_call(|| attempting.drop_attempt());
+                let mut attempting = this.project().attempting;
+                drops_with_call(|| attempting.set(S::DONE));
             }
         }
     }

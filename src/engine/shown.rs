@@ -4,11 +4,11 @@ use crate::error::within;
 ///
 /// A stream that is dropped in the middle of its answer tells the call around it.
 pub(crate) struct Shown {
-    /// Whether the consumer has content, and no item since has told it to start again.
+    /// True if the consumer has content, and no item since has told it to start again.
     pub(crate) has_content: bool,
-    /// Whether the answer is complete.
+    /// True if the answer is complete.
     pub(crate) is_complete: bool,
-    /// Whether content of the attempt in flight has come, or of the one that has just finished.
+    /// True if content of the attempt in flight has come, or of the one that has just finished.
     pub(crate) has_begun: bool,
 }
 

@@ -43,13 +43,11 @@ pin_project! {
 }
 
 impl<Fut> Attempting for State<Fut> {
+    const DONE: Self = Self::Done;
+
     #[inline]
     fn has_attempt(&self) -> bool {
         matches!(self, Self::Trying { .. })
-    }
-
-    fn drop_attempt(mut self: Pin<&mut Self>) {
-        self.set(Self::Done);
     }
 }
 

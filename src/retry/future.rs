@@ -44,13 +44,11 @@ pin_project! {
 }
 
 impl<Fut> Attempting for State<Fut> {
+    const DONE: Self = Self::Done;
+
     #[inline]
     fn has_attempt(&self) -> bool {
         matches!(self, Self::Attempting { .. })
-    }
-
-    fn drop_attempt(mut self: Pin<&mut Self>) {
-        self.set(Self::Done);
     }
 }
 

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::pin::Pin;
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -55,13 +54,11 @@ pin_project! {
 }
 
 impl<Fut, S> Attempting for State<Fut, S> {
+    const DONE: Self = Self::Done;
+
     #[inline]
     fn has_attempt(&self) -> bool {
         matches!(self, Self::Opening { .. } | Self::Reading { .. })
-    }
-
-    fn drop_attempt(mut self: Pin<&mut Self>) {
-        self.set(Self::Done);
     }
 }
 

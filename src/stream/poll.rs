@@ -31,22 +31,20 @@ where
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Yielded<F>> {
         loop {
-            let mut this = self.as_mut().project();
+            let this = self.as_mut().project();
             if let Some(item) = this.answer.pop(&mut this.call.policy.shown) {
                 return Poll::Ready(Some(Ok(item)));
             }
-            let polled = match this.state.as_mut().pinned().project() {
+            let mut state = this.state.pinned();
+            let polled = match state.as_mut().project() {
                 StateProj::Done => return Poll::Ready(None),
                 StateProj::Between => {
                     let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
-                    this.state.as_mut().pinned().set(State::Done);
+                    state.set(State::Done);
                     match begun {
                         Ok(attempt) => {
                             let attempt = attempt.of_stream(this.call.policy.whole);
-                            this.state
-                                .as_mut()
-                                .pinned()
-                                .set(State::Opening { attempt: this.open.open(attempt) });
+                            state.set(State::Opening { attempt: this.open.open(attempt) });
                         }
                         Err(gave_up) => return Poll::Ready(Some(Err(self.close(gave_up)))),
                     }
@@ -56,7 +54,7 @@ where
                     let opened = this.call.poll_within(0, || attempt.poll(cx));
                     match opened {
                         Poll::Ready(Ok(stream)) => {
-                            this.state.as_mut().pinned().set(State::Reading { stream });
+                            state.set(State::Reading { stream });
                             continue;
                         }
                         Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
@@ -65,7 +63,7 @@ where
                 }
                 // Taking the next item starts new work. The token is therefore checked first.
                 StateProj::Reading { .. } if this.call.stops_reading() => {
-                    this.state.as_mut().pinned().set(State::Done);
+                    state.set(State::Done);
                     let gave_up = this.call.close(StopReason::Cancelled, None);
                     return Poll::Ready(Some(Err(self.close(gave_up))));
                 }
