@@ -272,8 +272,8 @@ pub enum EventKind<'a> {
     ///
     /// One further event says so before [`Relieved`](Self::Relieved), if calls waited at first and then the
     /// queue is full. Each hold of a cooldown that is more than twice as long as the last one in such an event has one
-    /// too, if it is longer by a second at least. The quota of a fleet has no event in the first two seconds of a member and before the
-    /// first exchange after its rest, because its share is not known then.
+    /// too, if it is longer by a second at least. The quota of a fleet has no event in the first two seconds of a
+    /// member and before the first exchange after its rest, because its share is not known then.
     #[non_exhaustive]
     Limiting {
         /// The part.

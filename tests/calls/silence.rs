@@ -5,12 +5,11 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use resile::fleet::State;
-use resile::quota::{Cost, Dimension, Rate};
+use resile::quota::{Cost, Dimension};
 use resile::time::ManualTimer;
-use resile::upstream::Resource;
-use resile::{Never, Quota, RetryPolicy, Upstream, retry};
+use resile::{Never, RetryPolicy, retry};
 
-use super::strains::{SECOND, lines};
+use super::strains::{REQUESTS, SECOND, feed, joined, lines};
 use super::tracing::capture;
 
 /// A store that is silent has not said that the quota is used up, and one that is back does not know all
@@ -19,13 +18,8 @@ use super::tracing::capture;
 fn a_silent_store_does_not_use_up_the_quota() {
     capture();
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_requests(Rate::per_second(10));
-    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
-    let requests = Resource::Quota(Dimension::Requests);
-    let shared = feed.share().unwrap();
-    shared.report(State::Shared, 4);
-    shared.extend(requests, SECOND * 90);
-    timer.advance(SECOND * 3);
+    let (feed, requests) = (feed(&timer), REQUESTS);
+    let shared = joined(&feed, &timer, State::Shared, 4);
     shared.answered();
     lines();
     let mut context = Context::from_waker(Waker::noop());
@@ -85,13 +79,8 @@ fn a_silent_store_does_not_use_up_the_quota() {
 fn a_store_that_has_never_answered_does_not_use_up_the_quota() {
     capture();
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_requests(Rate::per_second(10));
-    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
-    let requests = Resource::Quota(Dimension::Requests);
-    let shared = feed.share().unwrap();
-    shared.report(State::Safe, 1);
-    shared.extend(requests, SECOND * 90);
-    timer.advance(SECOND * 3);
+    let feed = feed(&timer);
+    let shared = joined(&feed, &timer, State::Safe, 1);
     lines();
     let mut context = Context::from_waker(Waker::noop());
     let op = |_| async { Ok::<_, Infallible>(()) };
@@ -103,7 +92,7 @@ fn a_store_that_has_never_answered_does_not_use_up_the_quota() {
     }
     assert!(call.as_mut().poll(&mut context).is_pending());
     assert_eq!(lines(), [""; 0]);
-    shared.adjust(requests, 0); // it has waited for a second
+    shared.adjust(REQUESTS, 0); // it has waited for a second
     assert!(call.as_mut().poll(&mut context).is_pending());
     let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
         its part of the whole limit of requests (10 per 1s), 1 queued, further calls wait or are refused";

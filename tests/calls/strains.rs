@@ -13,7 +13,7 @@ use resile::fleet::State;
 use resile::observe::{Event, EventKind, HeldBy};
 use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
-use resile::upstream::Resource;
+use resile::upstream::{Resource, Shared};
 use resile::{
     Backoff, Budget, Bulkhead, Cooldown, Jitter, Never, Quota, RetryPolicy, Throttle, Upstream,
     Verdict, retry,
@@ -23,6 +23,7 @@ use super::script::{Down, drive};
 use super::tracing::{capture, messages};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const REQUESTS: Resource = Resource::Quota(Dimension::Requests);
 
 const POLICY: RetryPolicy =
     RetryPolicy::new().with_backoff(Backoff::fixed(SECOND).with_jitter(Jitter::None));
@@ -32,6 +33,26 @@ pub(super) fn lines() -> Vec<String> {
     let loud = messages().into_iter().filter(|(level, _)| *level <= Level::INFO);
     let lines = loud.map(|(level, message)| format!("{level} {message}"));
     lines.filter(|line| !line.contains("retrying")).collect()
+}
+
+/// Returns an upstream with ten requests a second.
+pub(super) fn feed(timer: &ManualTimer) -> Upstream<ManualTimer> {
+    let quota = Quota::new().with_requests(Rate::per_second(10));
+    Upstream::new("feed").with_quota(quota).with_timer(timer.clone())
+}
+
+/// Shares the quota of the upstream with a fleet for three seconds, in this state.
+pub(super) fn joined<'a>(
+    feed: &'a Upstream<ManualTimer>,
+    timer: &ManualTimer,
+    state: State,
+    members: u32,
+) -> Shared<'a, ManualTimer> {
+    let shared = feed.share().unwrap();
+    shared.report(state, members);
+    shared.extend(REQUESTS, SECOND * 90);
+    timer.advance(SECOND * 3);
+    shared
 }
 
 #[test]
@@ -230,9 +251,7 @@ fn a_used_up_quota_is_two_lines_and_a_full_queue_is_one_more() {
 fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
     capture();
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_requests(Rate::per_second(10));
-    let feed = Upstream::new("feed").with_quota(quota).with_timer(&timer);
-    let requests = Resource::Quota(Dimension::Requests);
+    let (feed, requests) = (feed(&timer), REQUESTS);
     let shared = feed.share().unwrap();
     let warns = || {
         feed.try_admit().unwrap_err();
@@ -285,14 +304,8 @@ fn a_member_that_joins_or_wakes_does_not_warn_of_its_quota() {
 fn a_member_that_waits_for_an_exchange_does_not_warn_of_its_quota() {
     capture();
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_requests(Rate::per_second(10));
-    let cooldown = Cooldown::new().with_jitter(0.0);
-    let feed = Upstream::new("feed").with_quota(quota).with_cooldown(cooldown).with_timer(&timer);
-    let requests = Resource::Quota(Dimension::Requests);
-    let shared = feed.share().unwrap();
-    shared.report(State::Shared, 4);
-    shared.extend(requests, SECOND * 90);
-    timer.advance(SECOND * 3);
+    let (feed, requests) = (feed(&timer).with_cooldown(Cooldown::new().with_jitter(0.0)), REQUESTS);
+    let shared = joined(&feed, &timer, State::Shared, 4);
     lines();
     let quick = || {
         let op = |_| async { Ok::<_, Infallible>(()) };
@@ -549,14 +562,8 @@ fn a_strain_that_goes_on_has_one_line_a_minute() {
 fn a_member_that_was_refused_says_why_its_quota_is_empty() {
     capture();
     let timer = ManualTimer::new();
-    let quota = Quota::new().with_requests(Rate::per_second(10));
-    let cooldown = Cooldown::new().with_jitter(0.0);
-    let feed = Upstream::new("feed").with_quota(quota).with_cooldown(cooldown).with_timer(&timer);
-    let requests = Resource::Quota(Dimension::Requests);
-    let shared = feed.share().unwrap();
-    shared.report(State::Shared, 4);
-    shared.extend(requests, SECOND * 90);
-    timer.advance(SECOND * 3);
+    let (feed, requests) = (feed(&timer).with_cooldown(Cooldown::new().with_jitter(0.0)), REQUESTS);
+    let shared = joined(&feed, &timer, State::Shared, 4);
     shared.adjust(requests, 1);
     feed.try_admit().unwrap().settle(&Verdict::throttled().after(SECOND * 2));
     timer.advance(SECOND * 3);

@@ -72,7 +72,8 @@ impl Event {
     ///
     /// Reasoning, refusals, calls of tools and audio are not words. A model that refuses ends the stream of
     /// [`events`](crate::events()) with a [`ContentFilter`](crate::Kind::ContentFilter) in place of these
-    /// events. If the event has several choices, the first one counts. The formats are those of [`part`](Self::part), and Ollama's.
+    /// events. If the event has several choices, the first one counts. The formats are those of
+    /// [`part`](Self::part), and Ollama's.
     ///
     /// # Examples
     ///

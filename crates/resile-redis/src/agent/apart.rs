@@ -1,5 +1,5 @@
-/// What a process learns of a limit while it does not share it: it has not joined yet, or the store is
-/// away or has just come back. Pure.
+/// The lesson of a process on a limit that it does not share: it has not joined yet, or the store is away or has
+/// just come back. Pure.
 ///
 /// Such a process uses a part of the limit, and the other processes may be unknown to it. Then all of them
 /// together use more than the limit, each sees refusals, and none of these is a sign of a lower limit. Also

@@ -33,7 +33,7 @@ pub(super) struct Own {
     used: Option<(Duration, f64)>,
     /// A change that the fleet does not know, in units a second: its exchange had no answer.
     pending: f64,
-    /// What the process has learned since it shared this limit last.
+    /// The lesson of the process since it shared this limit last.
     apart: Option<Apart>,
     /// The lowest base of which operators were told, and the share.
     told_base: f64,

@@ -44,6 +44,7 @@ mod tests {
     use std::time::Duration;
 
     use resile::quota::{Dimension, Limit, Limits, Rate};
+    use resile::upstream::Resource;
     use resile::{Quota, Upstream};
 
     use crate::agent::Plan;
@@ -53,13 +54,17 @@ mod tests {
 
     const REQUESTS: Dimension = Dimension::Requests;
 
+    /// The limits in the store.
+    fn set(rate: Option<Rate>) -> Vec<SetLimit> {
+        vec![SetLimit { dimension: REQUESTS, rate, version: 1 }]
+    }
+
     #[test]
     fn the_limit_that_was_set_is_the_limit_in_use() {
         let code = Rate::per_second(38).with_burst(8);
         let upstream = Upstream::new("shop").with_quota(Quota::new().with_requests(code));
         let (shared, context) = (upstream.share().unwrap(), context(0, Plan::new()));
         let mut agent = Agent::new(&shared, &context);
-        let set = |rate| vec![SetLimit { dimension: REQUESTS, rate, version: 1 }];
         for rate in [Rate::per_second(20).with_burst(5), Rate::per_second(400).with_burst(80)] {
             agent.limit(set(Some(rate)));
             assert_eq!(upstream.quota_rate(REQUESTS), Some(rate));
@@ -83,13 +88,12 @@ mod tests {
         let upstream = Upstream::new("shop").with_quota(Quota::new().with_requests(code));
         let (shared, context) = (upstream.share().unwrap(), context(0, Plan::new()));
         let mut agent = Agent::new(&shared, &context);
-        let rate = Some(Rate::per_second(20).with_burst(8));
-        agent.limit(vec![SetLimit { dimension: REQUESTS, rate, version: 1 }]);
+        agent.limit(set(Some(Rate::per_second(20).with_burst(8))));
         let mut reported = |count| {
             let limits =
                 Limits::new().with(REQUESTS, Limit::of(count, Some(Duration::from_secs(1))));
-            shared.adjust(resile::upstream::Resource::Quota(REQUESTS), 1);
-            shared.extend(resile::upstream::Resource::Quota(REQUESTS), Duration::from_secs(9));
+            shared.adjust(Resource::Quota(REQUESTS), 1);
+            shared.extend(Resource::Quota(REQUESTS), Duration::from_secs(9));
             let mut told = upstream.try_admit().unwrap();
             told.learn(limits);
             told.succeeded();

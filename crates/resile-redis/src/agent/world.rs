@@ -20,7 +20,7 @@ use crate::scripts::model::{Account, Hold, Lessons, Model};
 use crate::scripts::{HoldRequest, LearnedRequest, MemberReply, ScriptError};
 use crate::store::{Site, Store};
 
-/// What happens in a world. The processes begin within a second.
+/// The course of a world. The processes begin within a second.
 #[derive(Clone, Debug)]
 pub(super) struct Scene {
     /// The calls a second of each process, which has the limit of 100 a second in its code.
@@ -44,7 +44,7 @@ pub(super) struct Scene {
     pub(super) failure: fn(&Job, Duration) -> Option<Failure>,
 }
 
-/// What has happened in one second.
+/// The counts of one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Second {
     pub(super) accepted: u32,

@@ -140,21 +140,6 @@ async fn a_cut_attempt_names_the_place_of_its_request() {
     );
 }
 
-/// A middleware that never answers.
-struct Stuck;
-
-#[async_trait::async_trait]
-impl Middleware for Stuck {
-    async fn handle(
-        &self,
-        _: reqwest::Request,
-        _: &mut http::Extensions,
-        _: Next<'_>,
-    ) -> reqwest_middleware::Result<reqwest::Response> {
-        pending().await
-    }
-}
-
 /// The line is the only trace of a call that the program drops, in each form of a client.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_names_its_place_and_its_layer() {
@@ -174,7 +159,7 @@ async fn a_dropped_call_names_its_place_and_its_layer() {
     let (layer, layer_line) = (RetryLayer::http(AT_ONCE).on(&STORE), line!());
     let (once, once_line) = (UpstreamLayer::http(&STORE), line!());
     let (retries, line) = (RetryMiddleware::new(AT_ONCE).on(&STORE), line!());
-    let client = ClientBuilder::new(reqwest::Client::new()).with(retries).with(Stuck).build();
+    let client = ClientBuilder::new(reqwest::Client::new()).with(retries).with(Below(None)).build();
 
     let _ = timeout(SECOND, layer.layer(stuck).oneshot(post("/orders?token=secret"))).await;
     let _ = timeout(SECOND, once.layer(stuck).oneshot(post("/orders"))).await;
