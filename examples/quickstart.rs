@@ -91,7 +91,8 @@ async fn main() -> anyhow::Result<ExitCode> {
 fn show(event: &Event<'_>) {
     let allowed = event.call.map_or(0, |call| call.allowed);
     let ended = |elapsed: Duration, attempt: u32, result: &str| {
-        println!("{:4.1} s  attempt {attempt} of {allowed}: {result}", elapsed.as_secs_f64());
+        println!("{:4.1} s  attempt {attempt} of {allowed}:", elapsed.as_secs_f64());
+        println!("        {result}");
     };
     match event.kind {
         EventKind::Waiting { attempt, failure, delay, .. } => {
@@ -146,7 +147,7 @@ mod server {
     /// ends.
     pub(crate) async fn start() -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/greeting", listener.local_addr()?);
+        let url = format!("http://{}/hello", listener.local_addr()?);
         tokio::spawn(async move {
             let mut script = SCRIPT.into_iter();
             while let Ok((stream, _)) = listener.accept().await {
