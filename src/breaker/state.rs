@@ -68,8 +68,8 @@ impl fmt::Display for TripReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Consecutive => "too many failures in a row",
-            Self::FailureRate => "too large a share of calls failed",
-            Self::SlowRate => "too large a share of calls was slow",
+            Self::FailureRate => "too large a share of attempts failed",
+            Self::SlowRate => "too large a share of attempts was slow",
             Self::Probes => "too many probes failed",
         })
     }

@@ -127,6 +127,15 @@ where
         self.emit_at_end(cut, verdict, self.in_flight(), make);
     }
 
+    /// Returns whether the end of the call counts among those that end at their first attempt. The error of a healthy
+    /// upstream is the caller's own, and the line of a fallback tells of a call within it.
+    fn counts_end(&self, failure: &AttemptFailure<'_>, reason: StopReason, attempts: u32) -> bool {
+        let is_own = failure.is_of_healthy() || failure.is_elsewhere();
+        let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
+        let counts = !is_own && !is_fallback && !nesting::is_told();
+        counts && failure.ends_at_first(reason, attempts, self.policy.allowed())
+    }
+
     /// Returns what is known of each attempt of this call.
     pub(super) fn in_flight(&self) -> InFlight<'static> {
         let (sending, awaits_content) = (self.sending(), self.engine.is_stream());
@@ -164,6 +173,16 @@ where
                     emit();
                     false
                 });
+            }
+            kind @ EventKind::GaveUp {
+                failure,
+                reason,
+                attempts,
+                in_doubt: false,
+                is_partial: false,
+                ..
+            } if self.counts_end(&failure, reason, attempts) => {
+                self.engine.guard.note_end(failure, || self.emit(kind));
             }
             kind => self.emit(kind),
         };

@@ -344,16 +344,23 @@ pub enum EventKind<'a> {
     /// Errors of a healthy upstream, such as collisions, are counted apart. Their surge has events of its own.
     /// So have the calls on this upstream that give up in an alternative of a [`fallback`](crate::fallback()),
     /// whose `Waiting` is then at DEBUG too. A refusal by a part or a token does not count among them.
+    ///
+    /// A third surge is that of the calls that end at their first attempt, because the error is final or the policy
+    /// allows no retry. Ten of them in a row within ten seconds begin it, and any attempt that shows a healthy
+    /// upstream ends the row. So an error of a [healthy](crate::Health::Healthy) upstream, such as a 404, does not
+    /// count, and neither does a call whose end the `Log` writes at WARN.
     #[non_exhaustive]
     Surge {
-        /// The number of these attempts since the start of the surge.
+        /// The number of these attempts or calls since the start of the surge.
         failures: u64,
         /// The time from the first of them to the last.
         lasted: Duration,
         /// True for the first event of a surge.
         begins: bool,
-        /// True for calls that gave up in an alternative of a fallback, and false for attempts.
+        /// True for calls that gave up in an alternative of a fallback.
         in_fallback: bool,
+        /// True for calls that ended at their first attempt.
+        at_first: bool,
         /// The latest failure.
         failure: AttemptFailure<'a>,
     },
@@ -361,7 +368,7 @@ pub enum EventKind<'a> {
     /// a failure of the upstream, and not before a breaker is closed.
     #[non_exhaustive]
     SurgeOver {
-        /// The number of attempts that announced a retry.
+        /// The number of attempts that announced a retry, or of calls that ended.
         failures: u64,
         /// The time from the first of them to the last.
         lasted: Duration,
@@ -369,8 +376,10 @@ pub enum EventKind<'a> {
         ago: Duration,
         /// True for retries after errors of a healthy upstream.
         is_healthy: bool,
-        /// True for calls that gave up in an alternative of a fallback, and false for attempts.
+        /// True for calls that gave up in an alternative of a fallback.
         in_fallback: bool,
+        /// True for calls that ended at their first attempt.
+        at_first: bool,
     },
     /// A refusal has lowered the learned limit of the bulkhead. Once for all attempts that began before.
     #[non_exhaustive]

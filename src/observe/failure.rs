@@ -126,6 +126,25 @@ impl AttemptFailure<'_> {
         self.is_refusal || reason.is_refusal(attempts, self.cut.is_some())
     }
 
+    /// Returns whether a call that ends for this reason has made the one attempt that its caller counts on, so that the
+    /// error is the caller's like any other.
+    pub(crate) fn ends_at_first(&self, reason: StopReason, attempts: u32, allowed: u32) -> bool {
+        match reason {
+            StopReason::Fatal => attempts <= 1 && !self.lacks_retry(allowed),
+            StopReason::Unclassified => attempts <= 1,
+            // There is no retry.
+            StopReason::Attempts => allowed == 1,
+            _ => false,
+        }
+    }
+
+    /// Returns whether nobody has the request for a retry that is allowed, or the upstream asks for none. The caller
+    /// counts on a retry and does not see that it got none.
+    pub(crate) fn lacks_retry(&self, allowed: u32) -> bool {
+        let Some(verdict) = self.verdict else { return false };
+        verdict.is_not_repeatable() || (allowed > 1 && verdict.is_not_wanted())
+    }
+
     /// Returns whether a healthy upstream reports the error, such as a collision with another caller.
     pub(crate) fn is_of_healthy(&self) -> bool {
         self.health() == Health::Healthy

@@ -98,9 +98,11 @@ pub(super) fn level(event: &Event<'_>) -> Option<Level> {
 
 /// Returns the level of the line of a call that gave up.
 fn level_of_end(event: &Event<'_>) -> Option<Level> {
-    let EventKind::GaveUp { reason, attempts, failure, in_doubt, .. } = event.kind else {
+    let EventKind::GaveUp { reason, attempts, failure, in_doubt, is_partial, .. } = event.kind
+    else {
         return None;
     };
+    let allowed = event.call.map_or(u32::MAX, |call| call.allowed);
     let is_fallback = event.call.is_some_and(|call| call.kind == CallKind::Fallback);
     Some(match reason {
         // Also that of the last alternative.
@@ -114,14 +116,14 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         StopReason::Cancelled => Level::DEBUG,
         // A fallback is the last resort of its caller, so its end is no detail of an outage.
         _ if is_fallback => Level::WARN,
-        // The caller counts on a retry and does not see that it got none.
-        StopReason::Fatal if lacks_retry(event, &failure) => Level::WARN,
-        StopReason::Fatal | StopReason::Unclassified if attempts <= 1 => Level::DEBUG,
+        // The consumer has a part of an answer, and nobody repeats the call.
+        _ if is_partial => Level::WARN,
+        // The caller has the error. Many of them have a line of their own.
+        _ if failure.ends_at_first(reason, attempts, allowed) => Level::DEBUG,
+        StopReason::Fatal if failure.lacks_retry(allowed) => Level::WARN,
         // The attempts before collided with other callers and did nothing, so the error is not about their
         // traces, but the caller's own.
         StopReason::Fatal if is_without_effect(&failure) && !has_failed(event) => Level::DEBUG,
-        // There is no retry, so this error is the caller's like any other.
-        StopReason::Attempts if event.call.is_some_and(|call| call.allowed == 1) => Level::DEBUG,
         _ => Level::WARN,
     })
 }
@@ -135,13 +137,6 @@ fn is_without_effect(failure: &AttemptFailure<'_>) -> bool {
 /// is at WARN, so a reader would take a call without a line of its end for one that has recovered.
 fn has_failed(event: &Event<'_>) -> bool {
     event.call.is_some_and(|call| call.has_failed)
-}
-
-/// Returns whether nobody has the request for a retry that is allowed, or the upstream asks for none.
-fn lacks_retry(event: &Event<'_>, failure: &AttemptFailure<'_>) -> bool {
-    let Some(verdict) = failure.verdict else { return false };
-    let may_retry = event.call.is_some_and(|call| call.allowed > 1);
-    verdict.is_not_repeatable() || (may_retry && verdict.is_not_wanted())
 }
 
 /// Returns whether the store of a fleet answers, so that the limits are those of all members.

@@ -159,32 +159,26 @@ impl Event<'_> {
     /// Writes that many attempts fail or collide, or that none has failed for a while.
     pub(super) fn write_surge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NONE: &Kinds = &Kinds::new();
-        let of = |is_healthy, in_fallback| match (in_fallback, is_healthy) {
-            (true, _) => "failures in a fallback",
-            (false, true) => "retries on a healthy upstream",
-            (false, false) => "failures",
-        };
-        let did = |in_fallback| {
-            if in_fallback { "calls gave up within" } else { "attempts announced a retry within" }
-        };
         let kinds = self.kinds.unwrap_or(NONE);
         match self.kind {
-            EventKind::Surge { failures, lasted, begins, in_fallback, failure } => {
-                let (lasted, did) = (within(lasted), did(in_fallback));
+            EventKind::Surge { failures, lasted, begins, in_fallback, at_first, failure } => {
                 let is_healthy = failure.is_of_healthy();
-                let then = if is_healthy && !in_fallback {
+                let (of, did) = surge(is_healthy, in_fallback, at_first);
+                let then = if at_first || (is_healthy && !in_fallback) {
                     ", their lines are at DEBUG"
                 } else {
                     ", the lines of further ones are at DEBUG"
                 };
                 let (goes_on, then) = if begins { ("", then) } else { (" goes on", "") };
-                write!(f, "surge of {}{goes_on}: ", of(is_healthy, in_fallback))?;
-                write!(f, "{failures} {did} {lasted}{kinds}{then}: {failure}")
+                let lasted = within(lasted);
+                write!(f, "surge of {of}{goes_on}: ")?;
+                write!(f, "{failures} {did} within {lasted}{kinds}{then}: {failure}")
             }
-            EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback } => {
-                let (lasted, ago, did) = (within(lasted), Rounded(ago), did(in_fallback));
-                write!(f, "surge of {} over: {failures} ", of(is_healthy, in_fallback))?;
-                write!(f, "{did} {lasted}{kinds}, until {ago} ago")
+            EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback, at_first } => {
+                let (of, did) = surge(is_healthy, in_fallback, at_first);
+                let (lasted, ago) = (within(lasted), Rounded(ago));
+                write!(f, "surge of {of} over: {failures} ")?;
+                write!(f, "{did} within {lasted}{kinds}, until {ago} ago")
             }
             _ => Ok(()),
         }
@@ -193,6 +187,21 @@ impl Event<'_> {
     /// Returns what a quota in shadow mode would have done, for an event of the quota.
     fn shadow_of(&self, by: HeldBy) -> Option<Shadow> {
         self.gauges.quota.filter(|_| by == HeldBy::Quota)?.shadow
+    }
+}
+
+/// Returns the name of a surge, and what its attempts or calls did.
+const fn surge(
+    is_healthy: bool,
+    in_fallback: bool,
+    at_first: bool,
+) -> (&'static str, &'static str) {
+    const ANNOUNCED: &str = "attempts announced a retry";
+    match (in_fallback, at_first, is_healthy) {
+        (true, ..) => ("failures in a fallback", "calls gave up"),
+        (_, true, _) => ("failures without a retry", "calls ended at their first attempt"),
+        (.., true) => ("retries on a healthy upstream", ANNOUNCED),
+        (.., false) => ("failures", ANNOUNCED),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::observe::{AttemptFailure, Event, EventKind, HeldBy, Kinds};
 use crate::quota::Evidence;
 use crate::quota::Findings;
 use crate::time::{Timer, nanos};
+use crate::verdict::Health;
 
 const PARTS: [HeldBy; 5] =
     [HeldBy::Budget, HeldBy::Bulkhead, HeldBy::Quota, HeldBy::Cooldown, HeldBy::Throttle];
@@ -205,8 +206,8 @@ pub(super) fn note_joined(parts: &Parts, now: u64, end: Option<u64>) {
     }
 }
 
-/// Counts a failure in its surge. Returns the report that is due. A failure beside an open breaker does not count if
-/// a retry is announced after it: the event of the breaker tells of it, and its retry is hardly ever sent.
+/// Counts a failure in its surge. Returns the report that is due. A failure beside an open breaker does not count
+/// unless it ends a call within a fallback: the event of the breaker tells of it, and its retry is hardly ever sent.
 #[cold]
 #[inline(never)]
 pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
@@ -216,7 +217,7 @@ pub(super) fn note_failure<X: Endpoint<Timer: Timer>>(
 ) -> Option<Told> {
     let parts = target.parts().filter(|_| target.listens())?;
     let is_open = || parts.breaker.as_ref().is_some_and(|it| it.state() == State::Open);
-    if of == SurgeOf::Failures && is_open() {
+    if matches!(of, SurgeOf::Failures | SurgeOf::Ends) && is_open() {
         return None;
     }
     parts.strains.note_failure(of, nanos(target.timer().now()) / MS, failure.error_type)
@@ -234,17 +235,17 @@ pub(super) fn tell_surge<X: Endpoint<Timer: Timer>>(
     let Some(parts) = target.parts() else { return };
     let Told { failures, lasted, begins, kinds } = told;
     let (failures, lasted, begins) = (*failures, *lasted, *begins);
-    let in_fallback = of == SurgeOf::Alternatives;
-    let kind = EventKind::Surge { failures, lasted, begins, in_fallback, failure };
+    let (in_fallback, at_first) = (of == SurgeOf::Alternatives, of == SurgeOf::Ends);
+    let kind = EventKind::Surge { failures, lasted, begins, in_fallback, at_first, failure };
     emit_of(target, parts, nanos(target.timer().now()), kind, Some(kinds));
 }
 
 /// Ends each strain of a part that has had room for a while, and each surge. In an outage no attempt fails while the
 /// breaker refuses them, and the next one fails too. So a surge of failures goes on while the breaker is not closed,
-/// and after a report of a failure.
+/// and after a report of a failure. `shown` is the health that a report shows.
 #[cold]
 #[inline(never)]
-pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, is_failure: bool) {
+pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, shown: Option<Health>) {
     let now = nanos(target.timer().now());
     for by in PARTS {
         if parts.has_room(by, now) {
@@ -254,11 +255,22 @@ pub(super) fn relieve<X: Endpoint<Timer: Timer>>(target: &X, parts: &Parts, is_f
         }
     }
     let is_closed = parts.breaker.as_ref().is_none_or(|it| it.state() == State::Closed);
-    let may_end = !is_failure && is_closed;
-    for of in SurgeOf::ALL.into_iter().filter(|of| may_end || *of == SurgeOf::Healthy) {
+    let is_failure = matches!(shown, Some(Health::Failing | Health::Throttling));
+    if shown == Some(Health::Healthy) {
+        parts.strains.end_row();
+    }
+    let may_end = |of: &SurgeOf| match of {
+        SurgeOf::Healthy => true,
+        SurgeOf::Failures | SurgeOf::Alternatives => !is_failure && is_closed,
+        // An unknown health is what its calls show.
+        SurgeOf::Ends => !is_failure && is_closed && shown != Some(Health::Unknown),
+    };
+    for of in SurgeOf::ALL.into_iter().filter(may_end) {
         if let Some(Over { failures, lasted, ago, kinds }) = parts.strains.end_surge(of, now / MS) {
             let (is_healthy, in_fallback) = (of == SurgeOf::Healthy, of == SurgeOf::Alternatives);
-            let kind = EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback };
+            let at_first = of == SurgeOf::Ends;
+            let kind =
+                EventKind::SurgeOver { failures, lasted, ago, is_healthy, in_fallback, at_first };
             emit_of(target, parts, now, kind, Some(&kinds));
         }
     }

@@ -24,7 +24,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if self.finish_success(slot, End::AtStart, None) {
             self.deposit();
         }
-        self.relieve(false);
+        self.relieve(Health::Healthy);
     }
 
     /// Reports that an attempt succeeded. `at` is the end of the attempt if known. For a success at
@@ -34,7 +34,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if self.finish_success(slot, End::At(at), None) {
             self.deposit();
         }
-        self.relieve(false);
+        self.relieve(Health::Healthy);
     }
 
     /// Returns false if another call reports the request of the attempt, or has reported it. `cost` is
@@ -184,18 +184,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         if let Some(findings) = &findings {
             limits::tell(&self.target, findings);
         }
-        self.relieve(is_failure);
+        self.relieve(outcome.health);
     }
 
-    /// Ends the strains and the surges that have ended. Called after each report. `is_failure` is true after that
-    /// of a failure of the upstream.
+    /// Ends the strains and the surges that have ended. Called after each report, with the health that it shows.
     #[inline]
-    fn relieve(&self, is_failure: bool) {
+    fn relieve(&self, shown: Health) {
         if X::ALONE {
             return;
         }
         if let Some(parts) = self.target.parts().filter(|parts| parts.strains.is_any()) {
-            limits::relieve(&self.target, parts, is_failure);
+            limits::relieve(&self.target, parts, Some(shown));
         }
     }
 
@@ -219,6 +218,12 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Guard<X, N> {
         let of = SurgeOf::Alternatives;
         self.note_in(of, failure, report);
         self.target.parts().is_some_and(|parts| parts.strains.is_surge(of))
+    }
+
+    /// Does the same for a call that ends at its first attempt, with an error that is not of a healthy upstream.
+    #[cold]
+    pub(crate) fn note_end(&self, failure: AttemptFailure<'_>, report: impl FnOnce()) {
+        self.note_in(SurgeOf::Ends, failure, report);
     }
 
     fn note_in(&self, of: SurgeOf, failure: AttemptFailure<'_>, report: impl FnOnce()) {

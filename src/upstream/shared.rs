@@ -169,9 +169,9 @@ impl<'a, M: Timer> Shared<'a, M> {
     pub fn end_quiet_strains(&self) -> bool {
         let (upstream, parts) = (self.upstream, &self.upstream.parts);
         if parts.strains.is_any() {
-            super::limits::relieve(upstream, parts, false);
+            super::limits::relieve(upstream, parts, None);
         }
-        parts.strains.is_any()
+        parts.strains.goes_on_any()
     }
 
     /// Notes that the store answers now. The age of the status counts from here.

@@ -3,13 +3,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::strain::{Ended, Limited, Strain};
-use super::surge::{Over, Surge, SurgeOf, Told};
+use super::surge::{MANY, Over, Surge, SurgeOf, Told};
 use crate::observe::HeldBy;
 
 /// The strain on the parts of an upstream: which of them make calls wait or refuse them, since when
 /// and how often. An observer gets an event for the start and one for the end of each strain.
 pub(crate) struct Strains {
-    /// The number of strains and surges. Modulo 2^64, as an end may be counted before its start. Each report reads
+    /// The number of strains, of surges and of rows. Modulo 2^64, as an end may be counted before its start. Each report reads
     /// it as a hint, so it is not a subject of a model and is always the standard library's.
     active: AtomicU64,
     parts: [Strain; 5],
@@ -21,6 +21,8 @@ pub(crate) struct Strains {
     told_hold: AtomicU64,
     /// The surges by [`SurgeOf`]. Each is made for its first failure.
     surges: [OnceLock<Box<Surge>>; SurgeOf::ALL.len()],
+    /// The length of the row of [`SurgeOf::Ends`]. An attempt that shows a healthy upstream ends the row.
+    row: AtomicU64,
 }
 
 /// The time by which a hold is longer than one that was told, at least, if it is told too. In milliseconds.
@@ -35,13 +37,21 @@ impl Strains {
             holds: AtomicU64::new(0),
             told_hold: AtomicU64::new(0),
             surges: [const { OnceLock::new() }; SurgeOf::ALL.len()],
+            row: AtomicU64::new(0),
         }
     }
 
-    /// Returns whether any part is under strain, or there is a surge.
+    /// Returns whether any part is under strain, or there is a surge or a row.
     #[inline]
     pub(super) fn is_any(&self) -> bool {
         self.active.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns whether any part is under strain, or there is a surge.
+    #[cfg(feature = "fleet")]
+    pub(super) fn goes_on_any(&self) -> bool {
+        let rows = u64::from(self.row.load(Ordering::Relaxed) > 0);
+        self.active.load(Ordering::Relaxed) != rows
     }
 
     /// Returns whether a part is under strain.
@@ -136,11 +146,36 @@ impl Strains {
     /// Counts a failure with an error of this type. Returns the report of a surge that is due.
     pub(super) fn note_failure(&self, of: SurgeOf, now: u64, kind: Option<&str>) -> Option<Told> {
         let surge = self.surges[of as usize].get_or_init(|| Box::new(Surge::new()));
+        // A few errors between the answers of an upstream that works again do not prolong the surge.
+        if of == SurgeOf::Ends && self.lengthen() < MANY && surge.is_on() {
+            return None;
+        }
         let told = surge.note(now, kind)?;
         if told.begins {
             self.active.fetch_add(1, Ordering::Relaxed);
         }
         Some(told)
+    }
+
+    /// Adds a call to the row. Returns its length.
+    fn lengthen(&self) -> u64 {
+        let before = self.row.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            self.active.fetch_add(1, Ordering::Relaxed);
+        }
+        before.saturating_add(1)
+    }
+
+    /// Ends the row, because an attempt shows a healthy upstream.
+    pub(super) fn end_row(&self) {
+        // Other attempts do not write to the word.
+        if self.row.load(Ordering::Relaxed) == 0 || self.row.swap(0, Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        if let Some(surge) = self.surges[SurgeOf::Ends as usize].get() {
+            surge.forget();
+        }
     }
 
     pub(super) fn end_surge(&self, of: SurgeOf, now: u64) -> Option<Over> {
@@ -254,6 +289,24 @@ mod tests {
         assert_eq!(strains.cut(by, 300), ended, "a hold goes on");
         assert_eq!((strains.cut(by, 300), strains.end(by, u64::MAX)), (None, None));
         assert!(!strains.is_any() && strains.note(by, 500, 500, 1));
+    }
+
+    #[test]
+    fn a_row_ends_with_an_answer_and_its_surge_after_a_quiet_time() {
+        let (strains, of) = (Strains::new(), SurgeOf::Ends);
+        let note = |now| strains.note_failure(of, now, Some("28P01")).map(|told| told.failures);
+        for _ in 0..3 {
+            assert!((1..MANY).all(|now| note(now).is_none()) && strains.is_any());
+            strains.end_row();
+            assert!(!strains.is_any());
+        }
+        let told: Vec<_> = (1..=MANY).filter_map(note).collect();
+        assert_eq!((told, strains.is_surge(of)), (vec![MANY], true));
+        strains.end_row();
+        assert!((0..MANY - 1).all(|_| note(QUIET).is_none()), "no row of ten");
+        strains.end_row();
+        assert_eq!(strains.end_surge(of, MANY + QUIET).map(|over| over.failures), Some(MANY));
+        assert!(!strains.is_any());
     }
 
     /// Each strain has one start and one end, in turn, with any number of threads.

@@ -25,10 +25,13 @@ pub(super) enum SurgeOf {
     Failures,
     /// Calls that give up in an alternative of a fallback.
     Alternatives,
+    /// Calls that end at their first attempt, in a row: no attempt between them shows a healthy upstream.
+    Ends,
 }
 
 impl SurgeOf {
-    pub(super) const ALL: [Self; 3] = [Self::Healthy, Self::Failures, Self::Alternatives];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Healthy, Self::Failures, Self::Alternatives, Self::Ends];
 }
 
 const NEVER: u64 = u64::MAX;
@@ -41,7 +44,7 @@ struct Seen {
 }
 
 /// The number of failures that begins a surge.
-const MANY: u64 = 10;
+pub(super) const MANY: u64 = 10;
 /// The time in milliseconds after which a surge or a strain has ended: without a failure, or without a wait or a
 /// refusal.
 pub(super) const QUIET: u64 = 10_000;
@@ -132,6 +135,14 @@ impl Surge {
         })
     }
 
+    /// Forgets the failures that are no surge yet.
+    pub(super) fn forget(&self) {
+        let mut seen = self.lock();
+        if !seen.course.is_surge {
+            seen.course = Course::default();
+        }
+    }
+
     /// Ends the surge after a quiet time. Returns it to exactly one caller.
     pub(super) fn end(&self, now: u64) -> Option<Over> {
         // The report of each attempt asks, so it takes no lock in a surge that goes on.
@@ -202,6 +213,17 @@ mod tests {
         let surge = Surge::new();
         assert!((0..1_000).all(|n| surge.note(n * QUIET / (MANY - 1), None).is_none()));
         assert!(!surge.is_on() && surge.end(u64::MAX).is_none());
+    }
+
+    #[test]
+    fn what_is_forgotten_begins_no_surge_and_ends_none() {
+        let surge = Surge::new();
+        (0..MANY - 1).for_each(|now| assert_eq!(surge.note(now, None), None));
+        surge.forget();
+        let told: Vec<_> = (20..20 + MANY).filter_map(|now| surge.note(now, None)).collect();
+        assert!(matches!(&told[..], [Told { failures: MANY, begins: true, .. }]), "{told:?}");
+        surge.forget();
+        assert!(surge.is_on() && surge.end(20 + MANY + QUIET).is_some());
     }
 
     proptest! {

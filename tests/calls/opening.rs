@@ -48,7 +48,7 @@ fn cause(lines: &Lines) -> String {
     let [line] = &lines[..] else { panic!("{lines:?}") };
     let after =
         line.strip_prefix("feed: breaker opened for 30.0s, all attempts are refused: ").unwrap();
-    let reasons = ["too many failures in a row (", "too large a share of calls was slow ("];
+    let reasons = ["too many failures in a row (", "too large a share of attempts was slow ("];
     let numbers = reasons.iter().find_map(|reason| after.strip_prefix(reason)).unwrap();
     numbers.split_once(')').unwrap().1.to_owned()
 }

@@ -11,11 +11,12 @@ use resile::stream::{Part, Resumption};
 use resile::timeout::Error;
 use resile::{
     Attempt, Backoff, Budget, GaveUp, Jitter, Never, RetryPolicy, StopReason, StreamResilienceExt,
-    Upstream, retry_stream,
+    Upstream, Verdict, retry_stream,
 };
 use tokio::time::Instant;
 
 use crate::stream::{RESET, Step, all};
+use crate::tracing::{capture, messages};
 
 const SECOND: Duration = Duration::from_secs(1);
 static AT_ONCE: RetryPolicy = RetryPolicy::new().with_backoff(Backoff::none());
@@ -261,6 +262,28 @@ proptest! {
         if let Some(error) = error {
             prop_assert_eq!(error.is_partial(), kept > 0);
             prop_assert_eq!(error.verdict().unwrap().is_again(), kept == 0);
+        }
+    }
+}
+
+/// Nobody repeats a call whose consumer has a part of the answer. Without that part the caller has a plain error.
+#[tokio::test(start_paused = true)]
+async fn a_final_error_has_a_line_at_warn_behind_content_only() {
+    capture();
+    let ends: [(&'static [Step], &str); 2] =
+        [(&[Ok(50), RESET], "WARN"), (&[Ok(1), RESET], "DEBUG")];
+    for (row, first) in ends {
+        for attempts in [1, 3] {
+            let policy = RetryPolicy::new().with_attempts(attempts);
+            let policy = policy.with_classifier(|_: &Error<&str>| Verdict::fatal());
+            let call = retry_stream(rows([row]), policy, Never).with_parts(parts);
+            let call = call.with_resumption(|_| Resumption::<u32>::Resume);
+            assert!(all(call.on(&Upstream::new("feed"))).await.1.is_some());
+            let lines: Vec<_> =
+                messages().iter().map(|(level, line)| format!("{level} {line}")).collect();
+            let part = lines[0].contains("part of the answer was already delivered");
+            assert!(lines.len() == 1 && lines[0].starts_with(first), "{lines:?}");
+            assert_eq!(part, first == "WARN", "{lines:?}");
         }
     }
 }

@@ -309,3 +309,98 @@ async fn a_fallback_without_an_answer_keeps_its_line_in_a_surge() {
     }
     assert_eq!(loud(), [] as [String; 0]);
 }
+
+/// Each call ends at its first attempt, so its line is at DEBUG. An outage by a wrong password has a line nevertheless.
+#[tokio::test(start_paused = true)]
+async fn an_outage_by_final_errors_has_a_line_and_one_a_minute() {
+    let policies = [
+        (POLICY.with_attempts(4), Some(Verdict::fatal())),
+        (POLICY.with_attempts(4), Some(Verdict::transient().not_again().idempotent())),
+        (POLICY.with_attempts(4), None),
+        (POLICY.with_attempts(1), Some(Verdict::transient())),
+        (POLICY.with_attempts(1), Some(Verdict::throttled())),
+    ];
+    for (policy, verdict) in policies {
+        capture();
+        let feed = Upstream::new("feed");
+        let policy = policy.with_classifier(move |_: &Down| verdict);
+        let ask = async |times| {
+            for _ in 0..times {
+                let refuse = async |_| Err::<(), _>(Down(28));
+                retry(refuse, policy, Never).on(&feed).await.unwrap_err();
+                sleep(SECOND / 10).await;
+            }
+        };
+        ask(30).await;
+        let surge = "WARN feed: surge of failures without a retry: 10 calls ended at their first \
+                     attempt within 900.0ms, their lines are at DEBUG: down, 28";
+        assert_eq!(loud(), [surge], "{verdict:?}");
+        ask(900).await;
+        let lines = loud();
+        let told = "WARN feed: surge of failures without a retry goes on: 610 calls ended at \
+                    their first attempt within 60.9s: down, 28";
+        assert_eq!(lines, [told], "{verdict:?}");
+
+        // An attempt that fails after a pause does not end it.
+        sleep(SECOND * 11).await;
+        ask(1).await;
+        assert_eq!(loud(), [] as [String; 0]);
+        sleep(SECOND * 11).await;
+        retry(async |_| Ok::<_, Down>(()), policy, Never).on(&feed).await.unwrap();
+        let over = "INFO feed: surge of failures without a retry over: 931 calls ended at their \
+                    first attempt within 104.0s, until 11.1s ago";
+        assert_eq!(loud(), [over], "{verdict:?}");
+    }
+}
+
+/// Errors between answers are those of single callers, and so are those of a healthy upstream.
+#[tokio::test(start_paused = true)]
+async fn final_errors_of_an_upstream_that_works_are_no_surge() {
+    capture();
+    let feed = Upstream::new("feed");
+    let end = async |verdict: Option<Verdict>, times| {
+        let policy = POLICY.with_attempts(4).with_classifier(move |_: &Down| verdict);
+        for _ in 0..times {
+            let op = async |_| if verdict.is_some() { Err(Down(7)) } else { Ok(()) };
+            let _ = retry(op, policy, Never).on(&feed).await;
+        }
+    };
+    let (unknown, healthy) = (Verdict::fatal(), Verdict::fatal().with_health(Health::Healthy));
+    end(Some(healthy), 100).await;
+    for _ in 0..20 {
+        end(Some(unknown), 9).await;
+        end(None, 1).await;
+        end(Some(unknown), 9).await;
+        end(Some(healthy), 1).await;
+    }
+    assert_eq!(loud(), [] as [String; 0]);
+
+    // An upstream that works again ends the surge, although some of its callers have such an error.
+    end(Some(unknown), 10).await;
+    assert_eq!(loud().len(), 1);
+    for _ in 0..12 {
+        end(None, 1).await;
+        end(Some(unknown), 9).await;
+        sleep(SECOND).await;
+    }
+    let over = "INFO feed: surge of failures without a retry over: 10 calls ended at their first \
+                attempt within 1.0ms, until 10.0s ago";
+    assert_eq!(loud(), [over]);
+}
+
+/// Each of these ends has a line of its own.
+#[tokio::test(start_paused = true)]
+async fn ends_with_a_line_at_warn_are_no_surge() {
+    let lost = Verdict::transient().not_again();
+    for verdict in [lost, Verdict::transient().not_repeatable(), lost.idempotent().not_wanted()] {
+        capture();
+        let feed = Upstream::new("feed");
+        for _ in 0..20 {
+            let policy = POLICY.with_attempts(4).with_classifier(move |_: &Down| verdict);
+            let op = async |_| Err::<(), _>(Down(7));
+            retry(op, policy, Never).on(&feed).await.unwrap_err();
+        }
+        let lines = loud();
+        assert!(lines.len() == 20 && !lines[19].contains("surge"), "{verdict:?} {lines:#?}");
+    }
+}

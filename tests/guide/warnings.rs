@@ -157,6 +157,7 @@ async fn ends_of_calls() {
         retry(down, TWICE.with_backoff(Backoff::none()), Never).on(&busy).await.unwrap_err();
     }
     surge_of_alternatives().await;
+    surge_of_final_errors().await;
     let inner = || retry(|_| ready(Ok::<_, &str>(())), TWICE, Never).on("feed");
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
 }
@@ -173,6 +174,18 @@ async fn surge_of_alternatives() {
     }
 }
 
+/// Ten calls that end at their first attempt, and another one after a minute.
+async fn surge_of_final_errors() {
+    let busy = feed();
+    for number in 0..18 {
+        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+        tokio::time::sleep(pause).await;
+        let refuse = |_| ready(Err::<(), _>("password authentication failed"));
+        let policy = TWICE.with_classifier(|_: &&str| Verdict::fatal());
+        retry(refuse, policy, Never).on(&busy).await.unwrap_err();
+    }
+}
+
 /// Streams that break after their first content.
 async fn parts_of_answers() {
     let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
@@ -183,6 +196,9 @@ async fn parts_of_answers() {
             .on("feed");
         call.try_collect::<Vec<_>>().await.unwrap_err();
     }
+    let refused = TWICE.with_classifier(|_: &&str| Verdict::fatal());
+    let call = retry_stream(open, refused, Never).with_resumption(|_| Resumption::Restart(0));
+    call.on("feed").try_collect::<Vec<_>>().await.unwrap_err();
     // The fallback cuts the stream.
     let ask = async |_: resile::fallback::Alternative<'_, u8>| {
         let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1)]).chain(stream::pending())));
