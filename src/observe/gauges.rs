@@ -77,13 +77,23 @@ impl Gauges {
         false
     }
 
+    /// Writes what makes calls wait for the quota, as far as it is known: the limit that the processes share, and the
+    /// output tokens of attempts in flight. The provider may count less than these.
+    pub(super) fn write_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_shared_limit(f)?;
+        match self.quota.map_or(0, |levels| levels.reserved) {
+            0 => Ok(()),
+            reserved => write!(f, "{reserved} output tokens are reserved by attempts in flight, "),
+        }
+    }
+
     /// Writes the limit that the processes of a fleet share, if it is known: "4 processes share the limit of
     /// requests (100 per 1s), ". In safe mode nobody shares, and each process has a part of the limit.
     #[cfg_attr(
         not(feature = "fleet"),
         expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no other process")
     )]
-    pub(super) fn write_shared_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_shared_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(feature = "fleet")]
         if let (Some(fleet), Some((dimension, rate, used))) = (self.fleet, self.scarce) {
             let (members, noun) = (fleet.members, dimension.noun());

@@ -15,10 +15,14 @@ impl Event<'_> {
         let EventKind::Limiting { by, limit, hold, full, .. } = self.kind else {
             return Ok(());
         };
-        if let Some(queue) = full {
-            return write!(f, "{}: its queue of {queue} is full, calls are refused", by.as_str());
-        }
         let gauges = &self.gauges;
+        if let Some(queue) = full {
+            write!(f, "{}: its queue of {queue} is full, ", by.as_str())?;
+            if by == HeldBy::Quota {
+                gauges.write_cause(f)?;
+            }
+            return f.write_str("calls are refused");
+        }
         match by {
             HeldBy::Budget if limit == Some(0) => {
                 f.write_str("retry budget with a capacity of 0: no retries and no hedges are made")
@@ -52,8 +56,7 @@ impl Event<'_> {
                     "quota used up: "
                 })?;
                 let hold = hold.filter(|hold| *hold >= Duration::from_millis(1));
-                let (queued, reserved) =
-                    gauges.quota.map_or((0, 0), |levels| (levels.waiting, levels.reserved));
+                let queued = gauges.quota.map_or(0, |levels| levels.waiting);
                 match hold {
                     // Its call has less time left.
                     Some(hold) if queued == 0 => {
@@ -63,11 +66,7 @@ impl Event<'_> {
                     Some(hold) => write!(f, "it holds this attempt for {}, ", Rounded(hold))?,
                     None => {}
                 }
-                gauges.write_shared_limit(f)?;
-                // The provider may count less than that.
-                if reserved > 0 {
-                    write!(f, "{reserved} output tokens are reserved by attempts in flight, ")?;
-                }
+                gauges.write_cause(f)?;
                 write!(f, "{queued} queued, further calls wait or are refused")
             }
             HeldBy::Cooldown => {
@@ -112,6 +111,10 @@ impl Event<'_> {
             HeldBy::Throttle => "throttle still refuses attempts: ",
             HeldBy::Breaker => "the circuit breaker is still open: ",
         })?;
+        // The line of the start may have had another one.
+        if by == HeldBy::Quota {
+            self.gauges.write_cause(f)?;
+        }
         write_counts(f, by, times, refused, holds)?;
         write!(f, " within {}", Rounded(lasted))
     }

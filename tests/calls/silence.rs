@@ -5,9 +5,9 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use resile::fleet::State;
-use resile::quota::{Cost, Dimension};
+use resile::quota::{Cost, Dimension, Rate};
 use resile::time::ManualTimer;
-use resile::{Never, RetryPolicy, retry};
+use resile::{Never, Quota, RetryPolicy, Upstream, retry};
 
 use super::strains::{REQUESTS, SECOND, feed, joined, lines};
 use super::tracing::capture;
@@ -97,4 +97,43 @@ fn a_store_that_has_never_answered_does_not_use_up_the_quota() {
     let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
         its part of the whole limit of requests (10 per 1s), 1 queued, further calls wait or are refused";
     assert_eq!(lines(), [used_up]);
+}
+
+/// The cause of a strain may change while it lasts, so each of its lines has the cause of now.
+#[test]
+fn a_strain_that_goes_on_names_its_present_cause() {
+    capture();
+    let timer = ManualTimer::new();
+    let quota = Quota::new().with_requests(Rate::per_second(10)).with_queue(2);
+    let feed = Upstream::new("feed").with_quota(quota).with_timer(timer.clone());
+    let shared = joined(&feed, &timer, State::Safe, 4);
+    lines();
+    let mut context = Context::from_waker(Waker::noop());
+    let op = |_| async { Ok::<_, Infallible>(()) };
+    let call = || Box::pin(retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default())));
+    let (mut first, mut second) = (call(), call());
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    timer.advance(SECOND);
+    shared.adjust(REQUESTS, 0);
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    let used_up = "WARN feed: quota used up: exchanges with the store of the fleet fail, so this process uses \
+        its part of the whole limit of requests (10 per 1s), 1 queued, further calls wait or are refused";
+    assert_eq!(lines(), [used_up]);
+
+    // The store is back, and the processes learn a lower limit.
+    shared.report(State::Shared, 4);
+    shared.answered();
+    shared.use_share(Dimension::Requests, 0.5, 1.0);
+    lines();
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    assert!(call().as_mut().poll(&mut context).is_ready());
+    let cause = "4 processes share the limit of requests (10 per 1s, now 5)";
+    let full = format!("WARN feed: quota: its queue of 2 is full, {cause}, calls are refused");
+    assert_eq!(lines(), [full]);
+    // Four processes write this line every four minutes.
+    timer.advance(SECOND * 240);
+    assert!(call().as_mut().poll(&mut context).is_ready());
+    let still =
+        format!("INFO feed: quota still used up: {cause}, 2 waits, 2 refused within 241.0s");
+    assert_eq!(lines(), [still]);
 }

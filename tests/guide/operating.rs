@@ -171,6 +171,7 @@ fn the_words_of_the_core_stand_in_the_rows() {
     let places = [
         ("src/observe/strain.rs", "pub(super) fn write_limiting("),
         ("src/observe/strain.rs", "pub(super) fn write_still("),
+        ("src/observe/gauges.rs", "pub(super) fn write_cause("),
         ("src/observe/sentence.rs", "fn write_finding("),
         ("src/policy/decision.rs", "pub(crate) fn in_words("),
         ("src/observe/too_long.rs", "impl fmt::Display for TooLong"),

@@ -7,7 +7,7 @@ use resile::{Budget, Drain, Quota, RetryPolicy, Upstream, retry};
 use resile_redis::Fleet;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 static MODEL: Upstream = Upstream::new("model")
@@ -51,21 +51,13 @@ pub(crate) async fn serve(url: &str, end: impl Future<Output = ()>) -> anyhow::R
     }
     // 2. Let the jobs end. After 5 s begin no further attempt. Those in
     //    flight end by themselves.
-    let finish = async {
-        let mut late = 0;
-        while let Some(result) = jobs.join_next().await {
-            late += u32::from(result?);
-        }
-        anyhow::Ok(late)
-    };
-    tokio::pin!(finish);
-    let finished = timeout(Duration::from_secs(5), &mut finish).await;
-    done += if let Ok(late) = finished {
-        late?
-    } else {
+    tokio::spawn(async move {
+        sleep(Duration::from_secs(5)).await;
         token.cancel();
-        finish.await?
-    };
+    });
+    while let Some(result) = jobs.join_next().await {
+        done += u32::from(result?);
+    }
     // 3. Leave: the others have the part of this process at once.
     member.leave().await;
     Ok((begun, done))

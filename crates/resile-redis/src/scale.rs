@@ -75,6 +75,13 @@ impl Scale {
     }
 }
 
+/// Returns the burst that counts in place of that of a rate which is below 0.25 s of the limit.
+pub(crate) fn counted_burst(rate: &Rate) -> Option<u128> {
+    let period = rate.period().as_micros().max(1);
+    let quarter = (u128::from(rate.count()) * 250_000).div_ceil(period);
+    Some(quarter).filter(|quarter| *quarter > u128::from(rate.burst()))
+}
+
 fn whole(number: u128) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -86,6 +93,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_burst_below_a_quarter_of_a_second_counts_as_that() {
+        let counted = |count, burst| counted_burst(&Rate::per_second(count).with_burst(burst));
+        assert_eq!([counted(38, 2), counted(60, 14)], [Some(10), Some(15)]);
+        assert_eq!([counted(60, 15), counted(2, 1), counted(38, 38)], [None; 3]);
+        assert_eq!(counted_burst(&Rate::per_minute(20).with_burst(1)), None);
+    }
 
     proptest! {
         /// The refill of a day is at most that of the rate, and less by at most one part of it.

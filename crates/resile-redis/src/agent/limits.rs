@@ -3,6 +3,7 @@ use resile::upstream::Resource;
 
 use super::step::Agent;
 use crate::keys;
+use crate::scale::counted_burst;
 use crate::scripts::SetLimit;
 
 /// The limits that were set at run time.
@@ -23,14 +24,17 @@ impl<M: Timer> Agent<'_, M> {
                 own.set(rate, set.is_some());
                 self.shared.use_limit(dimension, set);
                 let upstream = upstream.name();
+                let counted =
+                    counted_burst(&rate).map(|burst| format!(", which counts as {burst}"));
                 tracing::info!(
                     target: "resile",
                     upstream,
-                    "{upstream}: fleet: the limit of {} is {} per {:?} now, with a burst of {}",
+                    "{upstream}: fleet: the limit of {} is {} per {:?} now, with a burst of {}{}",
                     keys::word(dimension),
                     rate.count(),
                     rate.period(),
                     rate.burst(),
+                    counted.unwrap_or_default(),
                 );
             }
         }

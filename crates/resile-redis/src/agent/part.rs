@@ -29,7 +29,8 @@ pub(super) fn part(mode: FailMode, members: u32, limits: &[Own], alone: &str) ->
     words + alone
 }
 
-const fn units(dimension: Dimension) -> &'static str {
+/// Returns what a limit counts.
+pub(super) const fn units(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Requests => "requests",
         Dimension::Input => "input tokens",

@@ -8,7 +8,7 @@ use resile::upstream::Resource;
 use super::churn::{Churn, list, processes};
 use super::job::Answer;
 use super::notices::Partial;
-use super::part::{assumed, part, question};
+use super::part::{assumed, part, question, units};
 use super::round::Outcome;
 use super::silences::Reason;
 use super::step::Agent;
@@ -16,7 +16,7 @@ use super::votes::{Count, QUORUM};
 use crate::member::{self, Leased, Tally};
 use crate::mode::GRACE;
 use crate::name;
-use crate::scale::TOKEN;
+use crate::scale::{TOKEN, counted_burst};
 use crate::scripts::ProbeStep;
 
 /// The longest time for which a process that shares waits for the number of members before it tells operators.
@@ -30,8 +30,10 @@ pub(super) const fn is_away(state: State) -> bool {
 
 /// Tells operators and programs of the state.
 impl<M: Timer> Agent<'_, M> {
-    /// Warns of a membership that shares nothing, or no votes although they are on. Called once.
+    /// Warns of a membership that shares nothing, or no votes although they are on, and tells of small bursts. Called
+    /// once.
     pub(super) fn tell_parts(&self) {
+        self.tell_bursts();
         let upstream = self.shared.upstream().name();
         let (has_breaker, votes) = (self.shared.upstream().breaker().is_some(), self.has_votes());
         if self.shares_nothing() {
@@ -46,6 +48,23 @@ impl<M: Timer> Agent<'_, M> {
                 target: "resile", upstream,
                 "{upstream}: fleet: votes need a breaker, and the upstream has none: add one or \
                  leave `with_votes` out"
+            );
+        }
+    }
+
+    /// Tells of each burst that counts as a larger one.
+    fn tell_bursts(&self) {
+        let upstream = self.shared.upstream().name();
+        for own in &self.owns {
+            let (rate, noun) = (own.rate, units(own.dimension));
+            let Some(counted) = counted_burst(&rate) else { continue };
+            tracing::info!(
+                target: "resile", upstream,
+                "{upstream}: fleet: the burst of {} {noun} counts as {counted}, which is 0.25 s of the limit \
+                 of {} per {:?}",
+                rate.burst(),
+                rate.count(),
+                rate.period(),
             );
         }
     }
