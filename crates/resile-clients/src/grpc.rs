@@ -5,6 +5,8 @@ mod end;
 #[cfg(feature = "tonic-0_14")]
 mod failure;
 #[cfg(feature = "tonic-0_14")]
+mod only_call;
+#[cfg(feature = "tonic-0_14")]
 mod request;
 mod retry_info;
 #[cfg(feature = "tonic-0_14")]
@@ -22,6 +24,8 @@ use crate::rule::{Rule, always, if_idempotent, never};
 pub use end::to_status;
 #[cfg(feature = "tonic-0_14")]
 pub use failure::Failure;
+#[cfg(feature = "tonic-0_14")]
+pub use only_call::to_status_of_only_call;
 #[cfg(feature = "tonic-0_14")]
 pub use request::{prepare, request};
 pub use retry_info::retry_info;

@@ -3,27 +3,13 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use only_call::end_of_only_call;
-use repeated::end_of_repeated_read;
 use resile::{Backoff, Breaker, GaveUp, Never, RetryPolicy, StopReason, Upstream, retry};
-use resile_clients::{Classifier, grpc};
+use resile_clients::Classifier;
+use resile_clients::grpc::{self, to_status_of_only_call};
 use tonic::{Code, Status};
-
-#[path = "refusal/only_call.rs"]
-mod only_call;
-
-#[path = "refusal/repeated.rs"]
-mod repeated;
-
-const README: &str = include_str!("../../../crates/resile-clients/README.md");
+use tonic_types::StatusExt;
 
 const ORDER: Classifier = Classifier::non_idempotent();
-
-#[test]
-fn the_readme_shows_the_functions() {
-    assert!(README.contains(include_str!("refusal/only_call.rs")));
-    assert!(README.contains(include_str!("refusal/repeated.rs")));
-}
 
 /// Makes an order whose server answers so.
 async fn order(place: &'static str, upstream: &Upstream, answer: &Status) -> GaveUp<grpc::Failure> {
@@ -46,11 +32,11 @@ async fn the_caller_of_a_refused_order_knows_that_nothing_was_done() {
     let (store, front) = (Upstream::new("store").with_breaker(breaker()), Upstream::new("front"));
     let down = Status::unavailable("down");
     // The store may have executed the first order.
-    let first = sent(end_of_only_call(order("/store.Store/Buy", &store, &down).await));
+    let first = sent(to_status_of_only_call(order("/store.Store/Buy", &store, &down).await));
     assert_eq!(first.code(), Code::Unavailable);
     assert!(order("/front.Front/Buy", &front, &first).await.is_in_doubt());
     // The breaker refuses the second one.
-    let second = sent(end_of_only_call(order("/store.Store/Buy", &store, &down).await));
+    let second = sent(to_status_of_only_call(order("/store.Store/Buy", &store, &down).await));
     let end = order("/front.Front/Buy", &front, &second).await;
     assert!(end.is_without_effect() && !end.is_in_doubt() && end.retry_after().is_some());
     let words = format!("{end:#}");
@@ -60,22 +46,24 @@ async fn the_caller_of_a_refused_order_knows_that_nothing_was_done() {
     assert!(!words.contains("must not be sent again"), "{words}");
 }
 
-/// Nobody knows a wait, so the function states one.
+/// Nobody knows a wait, so the function states one. The crate of Google's types reads it too.
 #[tokio::test]
 async fn the_caller_of_an_order_without_a_connection_knows_that_nothing_was_done() {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     let unmade = Status::from_error(tonic::ConnectError(refused.into()).into());
     let end = order("/store.Store/Buy", &Upstream::new("store"), &unmade).await;
     assert!(end.is_without_effect() && end.retry_after().is_none());
-    let status = sent(end_of_only_call(end));
+    let status = sent(to_status_of_only_call(end));
     assert_eq!(status.code(), Code::ResourceExhausted);
+    let details = status.check_error_details().unwrap();
+    assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_secs(1)));
     let end = order("/front.Front/Buy", &Upstream::new("front"), &status).await;
     assert!(end.is_without_effect() && !end.is_in_doubt());
     // The word of a server stays.
     let invalid = Status::invalid_argument("no such city");
     let end = order("/store.Store/Buy", &Upstream::new("store"), &invalid).await;
     assert!(end.is_without_effect());
-    assert_eq!(sent(end_of_only_call(end)).code(), Code::InvalidArgument);
+    assert_eq!(sent(to_status_of_only_call(end)).code(), Code::InvalidArgument);
 }
 
 /// Reads through a front whose handler makes three attempts. Returns the attempts of the reader and of the handler.
@@ -101,8 +89,8 @@ async fn chain(to_status: fn(GaveUp<grpc::Failure>) -> Status, answer: &Status) 
 async fn a_read_that_a_handler_has_repeated_is_not_repeated_by_its_caller() {
     let down = Status::unavailable("down");
     assert_eq!(chain(grpc::to_status, &down).await, (3, 9));
-    assert_eq!(chain(end_of_repeated_read, &down).await, (1, 3));
+    assert_eq!(chain(to_status_of_only_call, &down).await, (1, 3));
     // The word of a server stays.
     let missing = Status::not_found("no such item");
-    assert_eq!(chain(end_of_repeated_read, &missing).await, (1, 1));
+    assert_eq!(chain(to_status_of_only_call, &missing).await, (1, 1));
 }

@@ -68,6 +68,9 @@ use crate::chain::links;
 /// of the server as an answer, and `.map_result(resile_tower::grpc::answer_to_error)` below it makes that
 /// an error.
 ///
+/// A handler that does nothing but its call makes its status by
+/// [`to_status_of_only_call`](super::to_status_of_only_call), which tells the caller more.
+///
 /// # Examples
 ///
 /// ```
@@ -93,7 +96,18 @@ pub fn to_status<E>(gave_up: GaveUp<E>) -> Status
 where
     GaveUp<E>: Error + Send + Sync + 'static,
 {
-    let last = last_status(&gave_up);
+    let gave_up = Arc::new(gave_up);
+    let mut status = of(&gave_up);
+    status.set_source(gave_up);
+    status
+}
+
+/// Returns the status of a call without its source.
+pub(super) fn of<E>(gave_up: &Arc<GaveUp<E>>) -> Status
+where
+    GaveUp<E>: Error + Send + Sync + 'static,
+{
+    let last = last_status(&**gave_up);
     // One that `tonic` made itself has a source.
     let is_answer = gave_up.cut().is_none() && last.is_some_and(|it| it.source().is_none());
     let code = match gave_up.reason() {
@@ -104,20 +118,18 @@ where
         StopReason::Deadline if gave_up.last().is_none() => Some(Code::DeadlineExceeded),
         _ => None,
     };
-    let (words, wait, may_matter) = (whole(&gave_up), wait(&gave_up), may_matter(&gave_up));
-    let last = last.cloned();
-    let gave_up = Arc::new(gave_up);
+    let (words, wait) = (whole(gave_up), wait(gave_up));
     let made = |code| own(code, words.clone(), MetadataMap::new(), wait);
-    let mut status = if let Some(code) = code {
+    let status = if let Some(code) = code {
         made(code)
     } else {
-        let last = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(&gave_up))));
+        let last = last.cloned();
+        let last = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(gave_up))));
         if is_answer { last } else { made(last.code()) }
     };
-    if may_matter && denies_effect(&status) {
-        status = own(Code::Unknown, words, status.metadata().clone(), wait);
+    if may_matter(gave_up) && denies_effect(&status) {
+        return own(Code::Unknown, words, status.metadata().clone(), wait);
     }
-    status.set_source(gave_up);
     status
 }
 
@@ -160,7 +172,7 @@ fn as_status<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Status> {
 
 /// Returns the words of a call with those of each cause, and each of them once. They are those of the log, as if the
 /// error of the call was a [`Failure`].
-fn whole<E>(gave_up: &GaveUp<E>) -> String
+pub(super) fn whole<E>(gave_up: &GaveUp<E>) -> String
 where
     GaveUp<E>: Error + 'static,
 {

@@ -98,3 +98,43 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+/// Writes details with a delay and nothing else: a message `google.rpc.Status` with the code and the message of
+/// its status, as clients compare them.
+#[cfg(feature = "tonic-0_14")]
+pub(super) fn written(code: i32, message: &str, delay: Duration) -> Vec<u8> {
+    // A negative number is not a code. A message `Duration` has at most 315,576,000,000 seconds.
+    let code = u64::try_from(code).unwrap_or_default();
+    let seconds = delay.as_secs().min(315_576_000_000);
+    let delay = [count(1, seconds), count(2, delay.subsec_nanos().into())].concat();
+    let any = [nested(1, TYPE), nested(2, &nested(1, &delay))].concat();
+    [count(1, code), nested(2, message.as_bytes()), nested(3, &any)].concat()
+}
+
+/// Writes a field that is a number. One of zero is left out on the wire.
+#[cfg(feature = "tonic-0_14")]
+fn count(field: u8, number: u64) -> Vec<u8> {
+    if number == 0 { Vec::new() } else { [vec![field << 3], written_varint(number)].concat() }
+}
+
+/// Writes a field that is a text or a message.
+#[cfg(feature = "tonic-0_14")]
+fn nested(field: u8, value: &[u8]) -> Vec<u8> {
+    let length = written_varint(u64::try_from(value.len()).unwrap_or(u64::MAX));
+    [&[field << 3 | 2], &*length, value].concat()
+}
+
+/// Writes a number as [`varint`] reads it.
+#[cfg(feature = "tonic-0_14")]
+fn written_varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}

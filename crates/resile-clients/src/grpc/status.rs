@@ -127,7 +127,7 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
         if error.is::<ConnectError>() {
             // Nothing was sent, so any request may come again, if a repetition can help at all.
             let verdict = Classifier::idempotent().verdict(error);
-            return Some(verdict.map_or_else(|| unsent(idempotency), Verdict::not_sent));
+            return Some(verdict.map_or_else(|| unsent(idempotency), |it| unmade(it, idempotency)));
         }
         let is_expired = error.is::<TimeoutExpired>() && status.code() == Code::Cancelled;
         // A limit of the program on the call or on a silence of the stream.
@@ -148,6 +148,17 @@ fn by_sources(status: &Status, idempotency: Idempotency) -> Option<Verdict> {
 /// Returns the verdict on a request for which no connection was made.
 const fn unsent(idempotency: Idempotency) -> Verdict {
     always(Failing).verdict(idempotency).not_sent()
+}
+
+/// Returns the verdict on a request whose connection ended with this one, which is that on a read.
+const fn unmade(read: Verdict, idempotency: Idempotency) -> Verdict {
+    match idempotency {
+        Idempotency::Idempotent => read.not_sent(),
+        Idempotency::NotIdempotent => {
+            let rule = if read.is_again() { always(Failing) } else { never(Failing) };
+            rule.verdict(idempotency).with_health(read.health()).not_sent()
+        }
+    }
 }
 
 /// Returns whether an error of `hyper` says that the connection closed before the request began. This feature

@@ -26,13 +26,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// The end of an attempt.
 #[derive(Clone, Debug)]
-enum End {
+pub(crate) enum End {
     /// The timeout cut it, while the server executed its request.
     Cut,
     Status(Status),
 }
 
-fn limited(code: Code) -> Status {
+pub(crate) fn limited(code: Code) -> Status {
     Status::with_details(code, "slow down", Bytes::from(details(7, None)))
 }
 
@@ -43,12 +43,12 @@ fn pushed(code: Code, wait: i32) -> Status {
     status
 }
 
-fn refused() -> Status {
+pub(crate) fn refused() -> Status {
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
     Status::from_error(ConnectError(refused.into()).into())
 }
 
-fn ends() -> Vec<End> {
+pub(crate) fn ends() -> Vec<End> {
     let codes = || (1..=16).map(Code::from_i32);
     let plain = codes().map(|code| Status::new(code, "words"));
     let waits = codes().flat_map(|code| [limited(code), pushed(code, 600), pushed(code, -1)]);
@@ -87,7 +87,7 @@ where
 }
 
 /// Returns the status as the next caller gets it, which has no source.
-fn on_the_wire(status: Status) -> Status {
+pub(crate) fn on_the_wire(status: Status) -> Status {
     let answer = status.into_http::<()>();
     let status = Status::from_header_map(answer.headers()).unwrap();
     assert!(status.source().is_none());
@@ -110,7 +110,9 @@ async fn no_status_denies_an_effect_that_the_call_may_have_had() {
                 doubtful += 1;
                 let words = ended.to_string();
                 let boxed = call::<Status>(classifier, &ends).await.into_boxed();
-                for status in [grpc::to_status(ended), grpc::to_status(boxed)] {
+                let only_call =
+                    grpc::to_status_of_only_call(call(classifier, &ends).await as GaveUp<Failure>);
+                for status in [grpc::to_status(ended), grpc::to_status(boxed), only_call] {
                     let wire = on_the_wire(status);
                     let order = order.verdict(&wire).unwrap();
                     assert!(!order.is_again(), "{ends:?}: {words}: {wire}");

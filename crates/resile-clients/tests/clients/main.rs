@@ -6,6 +6,7 @@ mod effects;
 mod evidence;
 mod grpc_end;
 mod grpc_failure;
+mod grpc_only_call;
 mod hyper;
 mod laws;
 mod provoked;
