@@ -163,7 +163,7 @@ chapter! {
     streams ["stream"] [
         "crate::stream::RetryStream::with_parts" "crate::stream::RetryStream::with_required_end"
         "crate::stream::RetryStream::with_resumption" "crate::StopReason::Partial"
-        "crate::stream::RetryStream::with_whole_timeout"
+        "crate::stream::RetryStream::with_whole_timeout" "crate::stream::RetryStream::shortened_to"
         "crate::GaveUp::is_partial" "crate::GaveUp::flatten" "crate::GaveUp::is_without_effect"
         "crate::StreamResilienceExt::idle_timeout" "crate::StreamResilienceExt::first_item_timeout"
         "crate::StreamResilienceExt::progress_timeout" "crate::retry()" "crate::Attempt::time_left"

@@ -177,25 +177,25 @@ where
 
     /// Returns the time of a call that its deadline ends.
     fn allotted(&self) -> Option<Allotted> {
-        let (call, rules) = (self.policy.limit()?, self.policy.rules());
+        let call = self.policy.limit()?;
         // The limit on a whole stream is a setting too.
-        let is_total = rules.timeouts().0 == Some(call);
-        let is_shortened = rules.is_shortened() && is_total;
+        let is_total = self.policy.rules().timeouts().0 == Some(call);
+        let is_shortened = self.policy.is_shortened();
         Some(Allotted { call, is_shortened, is_total, is_whole: false, attempt: None })
     }
 
-    /// Closes the call of a stream that flows in `slot`, at the limit of `whole` nanoseconds on the whole stream. The
-    /// upstream does not count the attempt: it has answered, and a long answer is not a failure.
+    /// Closes the call of a stream that flows in `slot`, at the limit of `whole` nanoseconds on the whole stream,
+    /// which is what its caller had left if `is_shortened`. The upstream does not count the attempt: it has answered, and a long answer is not a failure.
     #[cfg(feature = "stream")]
     #[cold]
-    pub(crate) fn close_whole(&mut self, slot: usize, whole: u64) -> GaveUp<E> {
+    pub(crate) fn close_whole(&mut self, slot: usize, whole: u64, is_shortened: bool) -> GaveUp<E> {
         let cut = Cut::Deadline;
         self.engine.note_effect();
         let verdict = self.classified_cut(cut).as_fact().with_health(Health::Unknown);
         let ending = Ending::new(StopReason::Partial, Some(verdict));
         // The total timeout may be shorter. It ends with the first content.
         let call = Duration::from_nanos(whole);
-        let (is_shortened, is_total, is_whole) = (false, false, true);
+        let (is_total, is_whole) = (false, true);
         let allotted = Some(Allotted { call, is_shortened, is_total, is_whole, attempt: None });
         let now = self.engine.now();
         let began = if X::ALONE { None } else { self.engine.guard.began(slot) };

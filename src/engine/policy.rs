@@ -114,6 +114,12 @@ pub(crate) trait CallPolicy {
         limit_of(self.rules().timeouts().1)
     }
 
+    /// Returns whether the limit on the call is what its caller had left.
+    #[inline]
+    fn is_shortened(&self) -> bool {
+        self.rules().is_shortened()
+    }
+
     /// Returns the time within which an attempt should have an answer. An attempt that the deadline of the
     /// call cut counts if it had at least half of it.
     fn fair_time(&self) -> u64 {
@@ -139,7 +145,7 @@ pub(crate) trait CallPolicy {
             total: self.total_timeout(),
             allowed: self.allowed(),
             is_learned: self.rules().is_learned(),
-            is_shortened: self.rules().is_shortened(),
+            is_shortened: self.is_shortened(),
         }
     }
 
@@ -300,6 +306,8 @@ pub(crate) struct Flowing<P> {
     pub(crate) renewed: Renewed<P>,
     /// The limit on the whole stream in nanoseconds, or `NO_LIMIT`. It never restarts.
     pub(crate) whole: u64,
+    /// True if that is what the caller had left.
+    pub(crate) is_whole_shortened: bool,
     pub(crate) shown: Shown,
     since: Option<u64>,
 }
@@ -310,8 +318,22 @@ impl<P> Flowing<P> {
         Self {
             renewed: Renewed::new(policy),
             whole: NO_LIMIT,
+            is_whole_shortened: false,
             shown: Shown::nothing(),
             since: None,
+        }
+    }
+
+    /// Sets the limit on the whole stream.
+    pub(crate) const fn limit_to(&mut self, limit: Duration) {
+        (self.whole, self.is_whole_shortened) = (limit_of(Some(limit)), false);
+    }
+
+    /// Shortens the whole stream to the time that its caller has left.
+    pub(crate) const fn shorten_to(&mut self, left: Duration) {
+        let left = limit_of(Some(left));
+        if left < self.whole {
+            (self.whole, self.is_whole_shortened) = (left, true);
         }
     }
 
@@ -352,6 +374,23 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
 
     fn total_timeout(&self) -> u64 {
         self.renewed.total_timeout().min(self.whole)
+    }
+
+    fn is_shortened(&self) -> bool {
+        if self.whole < self.renewed.total_timeout() {
+            self.is_whole_shortened
+        } else {
+            self.renewed.is_shortened()
+        }
+    }
+
+    fn fair_time(&self) -> u64 {
+        let fair = self.renewed.fair_time();
+        if self.is_whole_shortened || self.renewed.is_shortened() {
+            fair
+        } else {
+            self.whole.saturating_sub(self.excluded()).min(fair)
+        }
     }
 
     fn limit(&self) -> Option<Duration> {

@@ -12,7 +12,7 @@ use crate::verdict::Cut;
 pub(crate) struct Allotted {
     /// The total timeout, or the limit on the whole stream if that ends first.
     pub(crate) call: Duration,
-    /// True if that is what the caller had left, which no setting of the policy names.
+    /// True if that is what the caller had left, which no setting names.
     pub(crate) is_shortened: bool,
     /// True if that is the total timeout of the policy.
     pub(crate) is_total: bool,
@@ -98,9 +98,12 @@ pub(crate) fn write_cut(
             write!(f, "no content before the deadline of {whose}")?;
         }
         Cut::Deadline if allotted.is_some_and(|allotted| allotted.is_whole) => {
-            f.write_str(
-                "the stream did not end before the limit on the whole (`with_whole_timeout`)",
-            )?;
+            f.write_str("the stream did not end before ")?;
+            f.write_str(if is_shortened {
+                "the deadline of its caller"
+            } else {
+                "the limit on the whole (`with_whole_timeout`)"
+            })?;
         }
         Cut::Deadline if is_shortened => {
             write!(f, "did not finish before the deadline of {whose}")?;

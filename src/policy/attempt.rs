@@ -151,7 +151,7 @@ impl Attempt {
     ///
     /// An attempt of `retry_stream` has no such end: both timeouts apply until its first content, and an upstream
     /// that is told of them would end a stream that flows. So for a stream this is what is left of its
-    /// `with_whole_timeout`, and `None` without that limit.
+    /// `with_whole_timeout` or of its own `shortened_to`, and `None` without such a limit.
     #[must_use]
     pub const fn time_left(&self) -> Option<Duration> {
         let is_shorter = self.is_stream || self.limit < self.remaining;

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::open::Open;
 use super::{Part, Resumption};
 use crate::cancel::Cancel;
-use crate::engine::{Attempting, CallState, Flowing, Pending, PendingOf, Watched, limit_of};
+use crate::engine::{Attempting, CallState, Flowing, Pending, PendingOf, Watched};
 use crate::observe::CallKind;
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
@@ -127,7 +127,48 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// that the consumer spends between polls counts too, but the limit is noticed only by the next
     /// poll. A limit of zero polls once.
     pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
-        self.call.policy.whole = limit_of(Some(limit));
+        self.call.policy.limit_to(limit);
+        self
+    }
+
+    /// Shortens the whole stream to the time that the caller of this stream has `left`. With zero the stream
+    /// is not opened.
+    ///
+    /// It is for a stream within a request or a question that has a deadline of its own, and needs no
+    /// [`with_whole_timeout`](Self::with_whole_timeout) beside it. A longer `left` changes nothing. The stream ends
+    /// as with that limit, but its words name the deadline of the caller, because no setting has its number. An
+    /// attempt that this deadline cuts before its first content counts at the breaker only if it ran for at least
+    /// half of the time that the policy allows it. A `with_whole_timeout` that comes later replaces this time.
+    ///
+    /// [`RetryPolicy::shortened_to`](crate::RetryPolicy::shortened_to) shortens only the wait for the first
+    /// content, and begins anew when a stream is opened again after content.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// use futures_util::{Stream, TryStreamExt, stream};
+    /// use resile::{Attempt, Never, RetryPolicy, retry_stream};
+    /// use std::time::Duration;
+    ///
+    /// # type Item = Result<u32, &'static str>;
+    /// # async fn open(_: Attempt) -> Result<impl Stream<Item = Item>, &'static str> {
+    /// #     Ok(stream::unfold(0, |number| async move {
+    /// #         tokio::time::sleep(Duration::from_millis(400)).await;
+    /// #         Some((Ok(number), number + 1))
+    /// #     }))
+    /// # }
+    /// let left = Duration::from_secs(1); // until the deadline of the request
+    /// let numbers = retry_stream(open, RetryPolicy::new(), Never).shortened_to(left);
+    /// let end = numbers.try_collect::<Vec<_>>().await.unwrap_err();
+    /// assert!(end.is_partial());
+    /// let words = "the stream did not end before the deadline of its caller after 1s";
+    /// assert!(end.to_string().contains(words));
+    /// # }
+    /// ```
+    pub fn shortened_to(mut self, left: Duration) -> Self {
+        self.call.policy.shorten_to(left);
         self
     }
 

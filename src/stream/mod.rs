@@ -19,6 +19,7 @@
 //! | which items are preamble, content or the end | [`with_parts`](RetryStream::with_parts) | every item is content |
 //! | that a stream without its last item was cut off | [`with_required_end`](RetryStream::with_required_end) | every end is an end |
 //! | how long the whole stream may take | [`with_whole_timeout`](RetryStream::with_whole_timeout) | no limit after content |
+//! | how long the caller of the stream still waits | [`shortened_to`](RetryStream::shortened_to) | no limit |
 //! | how to continue after content | [`with_resumption`](RetryStream::with_resumption) | [`Resumption::Fail`]: the consumer keeps its items, and the error has [`StopReason::Partial`](crate::StopReason::Partial) |
 //!
 //! # Limits
@@ -40,7 +41,8 @@
 //! [`with_whole_timeout`](RetryStream::with_whole_timeout). This limit never restarts. It ends the
 //! stream as [`StopReason::Deadline`](crate::StopReason::Deadline) before content and as
 //! [`StopReason::Partial`](crate::StopReason::Partial) after it, because the consumer then has a
-//! part of the answer.
+//! part of the answer. If the limit is what a request or a question has left, give it by
+//! [`shortened_to`](RetryStream::shortened_to), so that the words of the end name the caller.
 //!
 //! # Defaults
 //!

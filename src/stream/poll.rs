@@ -160,7 +160,9 @@ where
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
         if this.answer.flowing && matches!(finish, Finish::Deadline) {
-            let gave_up = this.call.close_whole(0, this.call.policy.whole);
+            let (whole, is_shortened) =
+                (this.call.policy.whole, this.call.policy.is_whole_shortened);
+            let gave_up = this.call.close_whole(0, whole, is_shortened);
             return Some(Err(self.close(gave_up)));
         }
         if matches!(finish, Finish::Deadline | Finish::Cancelled) {

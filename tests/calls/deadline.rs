@@ -177,6 +177,9 @@ async fn a_call_whose_caller_has_no_time_left_makes_no_attempt() {
     let open = |_| async { Ok::<_, std::io::Error>(futures_util::stream::iter([send().await])) };
     let mut stream = Box::pin(retry_stream(open, &order, Never).on(&shop));
     ends("a stream", stream.next().await.unwrap().unwrap_err());
+    let set = order.with_total_timeout(SECOND);
+    let stream = retry_stream(open, set, Never).on(&shop).shortened_to(Duration::ZERO);
+    ends("a whole stream", std::pin::pin!(stream).next().await.unwrap().unwrap_err());
     let call = shop.call(async { send().await }, *order.classifier());
     ends("a single call", call.shortened_to(Duration::ZERO).await.unwrap_err());
 

@@ -61,6 +61,7 @@ mod stream;
 mod stream_ends;
 mod stream_fallback;
 mod stream_restart;
+mod stream_shortened;
 mod stream_whole;
 mod stress;
 mod surge;

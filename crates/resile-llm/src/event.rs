@@ -70,7 +70,8 @@ impl Event {
     /// Returns the words that the event adds to the answer. The text is empty for an event without
     /// words.
     ///
-    /// Reasoning, refusals, calls of tools and audio are not words. A model that refuses ends the stream of
+    /// Reasoning, refusals, calls of tools and audio are not words. [`ToolCalls`](crate::ToolCalls) collects the calls of
+    /// tools. A model that refuses ends the stream of
     /// [`events`](crate::events()) with a [`ContentFilter`](crate::Kind::ContentFilter) in place of these
     /// events. If the event has several choices, the first one counts. The formats are those of
     /// [`part`](Self::part), and Ollama's.
@@ -88,7 +89,7 @@ impl Event {
     /// ```
     #[must_use]
     pub fn text(&self) -> String {
-        object(&self.data).as_ref().map(words).unwrap_or_default()
+        self.object().as_ref().map(words).unwrap_or_default()
     }
 
     /// Returns the usage that the event reports, which is empty for most events. Join the usages of a
@@ -96,6 +97,11 @@ impl Event {
     /// [`Usage::plus`].
     pub fn usage(&self) -> Usage {
         usage(self.data.as_bytes()).unwrap_or_default()
+    }
+
+    /// Returns the object of the data, if it is one.
+    pub(crate) fn object(&self) -> Option<Map<String, Value>> {
+        object(&self.data)
     }
 
     /// Returns whether the event only says that the provider is alive.
@@ -124,7 +130,7 @@ fn object(data: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(data).ok()
 }
 
-fn kind(object: &Map<String, Value>) -> Option<&str> {
+pub(crate) fn kind(object: &Map<String, Value>) -> Option<&str> {
     ["type", "event_type"].iter().find_map(|name| object.get(*name)?.as_str())
 }
 

@@ -35,7 +35,7 @@ chapter! {
         "crate::events()" "crate::Event::part" "crate::Event::text" "crate::upstream()"
         "crate::another_model" "crate::Failure" "crate::read_answer"
         "crate::Classifier" "crate::Bill" "crate::retry_events()"
-        "crate::breaker()"
+        "crate::breaker()" "crate::ToolCalls"
     ]
     include_str!("../docs/guide/streams.md")
 }

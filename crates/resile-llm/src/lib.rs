@@ -76,6 +76,8 @@ mod sse;
 mod statuses;
 mod text;
 mod tokens;
+#[cfg(feature = "stream")]
+mod tool_calls;
 mod transport;
 mod usage;
 mod verdict;
@@ -100,6 +102,8 @@ pub use reply::Reply;
 pub use retry_events::retry_events;
 pub use rule::Rule;
 pub use tokens::Tokens;
+#[cfg(feature = "stream")]
+pub use tool_calls::{ToolCall, ToolCalls};
 pub use usage::{record_usage, usage};
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod sockets;
 mod standby;
 mod statements;
 mod streams;
+mod tool_calls;
 mod transport;
 mod usage;
 mod waits;

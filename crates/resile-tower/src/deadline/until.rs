@@ -11,14 +11,14 @@ use super::Deadline;
 ///
 /// # A stream
 ///
-/// The total timeout of a `retry_stream` applies until the first content and begins anew at each opening. So limit the
-/// whole stream too, as far as there is a deadline:
+/// The total timeout of a `retry_stream` applies until the first content and begins anew at each opening. So shorten
+/// the stream and not its policy, as far as there is a deadline:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// use futures_util::{Stream, TryStreamExt, stream};
-/// use resile_tower::deadline::{Deadline, until_deadline};
+/// use resile_tower::deadline::Deadline;
 /// use resile_tower::resile::{Attempt, GaveUp, Never, RetryPolicy, retry_stream};
 /// use std::time::Duration;
 ///
@@ -30,9 +30,9 @@ use super::Deadline;
 /// #     }))
 /// # }
 /// fn watch() -> impl Stream<Item = Result<u32, GaveUp<&'static str>>> {
-///     let feed = retry_stream(open, until_deadline(RetryPolicy::new()), Never);
+///     let feed = retry_stream(open, RetryPolicy::new(), Never);
 ///     match Deadline::current() {
-///         Some(deadline) => feed.with_whole_timeout(deadline.left()),
+///         Some(deadline) => feed.shortened_to(deadline.left()),
 ///         None => feed,
 ///     }
 /// }
@@ -46,7 +46,8 @@ use super::Deadline;
 /// ```
 ///
 /// A request that tells no time has the maximum of the [`DeadlineLayer`](crate::deadline::DeadlineLayer) as its deadline.
-/// This limit would end an endless stream then, so set it only if the request has `grpc-timeout`.
+/// It would end an endless stream, so shorten such a stream only if the request has `grpc-timeout`. Otherwise use the
+/// policy of `until_deadline`, which limits the wait for the first content.
 ///
 /// # Examples
 ///
