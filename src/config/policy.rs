@@ -34,10 +34,13 @@ settings! {
         "backoff": Reader::<BackoffSettings>::at => |policy, backoff| policy.with_backoff(backoff),
         "throttled_backoff": Reader::<BackoffSettings>::at
             => |policy, backoff| policy.with_throttled_backoff(backoff),
+        "healthy_backoff": Reader::<BackoffSettings>::at
+            => |policy, backoff| policy.with_healthy_backoff(backoff),
     }, |policy, found| {
         check_timeouts(found, policy.total_timeout(), policy.attempt_timeout())?;
         check_delay(found, &policy, "backoff", Some(policy.backoff()))?;
         check_delay(found, &policy, "throttled_backoff", policy.throttled_backoff())?;
+        check_delay(found, &policy, "healthy_backoff", policy.healthy_backoff())?;
         Ok(policy)
     }
 }
@@ -94,6 +97,7 @@ impl<C> Serialize for RetryPolicy<C> {
             hint_cap: text_or_none(self.hint_cap()),
             backoff: self.backoff(),
             throttled_backoff: self.throttled_backoff(),
+            healthy_backoff: self.healthy_backoff(),
         }
         .serialize(serializer)
     }
@@ -111,4 +115,6 @@ struct PolicyText {
     backoff: Backoff,
     #[serde(skip_serializing_if = "Option::is_none")]
     throttled_backoff: Option<Backoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    healthy_backoff: Option<Backoff>,
 }

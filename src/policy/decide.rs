@@ -23,8 +23,9 @@ impl<C> RetryPolicy<C> {
     ///
     /// The delay is that of the backoff, whose [base](Verdict::with_base) the verdict may set, or
     /// the hint with its jitter if that is longer. The classifier's own [floor](Verdict::at_least)
-    /// counts as a hint throughout. After a throttling it may have [a backoff of its
-    /// own](RetryPolicy::with_throttled_backoff). The policy [`aws`](RetryPolicy::aws) cuts the
+    /// counts as a hint throughout. A throttling and a failure of a healthy upstream may
+    /// have a backoff of their own, by [`with_throttled_backoff`](RetryPolicy::with_throttled_backoff) and
+    /// [`with_healthy_backoff`](RetryPolicy::with_healthy_backoff). The policy [`aws`](RetryPolicy::aws) cuts the
     /// hint, which then has no jitter. The jitter of a hint is positive, and zero with
     /// `Jitter::None`. It is at most the backoff's delay without jitter, or a tenth of the hint if
     /// that is more. It is also at most half of the time left after the hint, so a hint that fits
@@ -64,10 +65,12 @@ impl<C> RetryPolicy<C> {
         if retry >= self.attempts {
             return Decision::Stop(StopReason::Attempts);
         }
-        let backoff = match &self.throttled_backoff {
-            Some(throttled) if verdict.health() == Health::Throttling => throttled,
-            _ => &self.backoff,
+        let own = match verdict.health() {
+            Health::Throttling => &self.throttled_backoff,
+            Health::Healthy => &self.healthy_backoff,
+            Health::Failing | Health::Unknown => &None,
         };
+        let backoff = own.as_ref().unwrap_or(&self.backoff);
         let based =
             verdict.base().filter(|base| !base.is_zero()).map(|base| backoff.with_base(base));
         let backoff = based.as_ref().unwrap_or(backoff);

@@ -27,6 +27,7 @@ use std::time::Duration;
 /// | total timeout | none | 30 min | only the caller knows how long an answer is worth waiting for. Set one: without it, an attempt that hangs blocks the call for ever |
 /// | attempt timeout | none | none | only the caller knows which attempt is slow |
 /// | throttled backoff | none | none | one backoff is easier to reason about. [`aws`](Self::aws) has two |
+/// | healthy backoff | none | none | the same. [`contention`](Self::contention) has two |
 /// | classifier | every error is retried | the same | right only if every error may pass. Set a classifier if some errors cannot pass |
 ///
 /// See [`Budget`](crate::Budget) for its own defaults.
@@ -86,7 +87,7 @@ use std::time::Duration;
 /// * `total_timeout`, `attempt_timeout`, `hint_cap` and `cap` may be `"none"` or null. Both mean no
 ///   limit. A timeout of 0 is an error, because an attempt would be cut after its first poll.
 /// * `learned_attempt_timeout` is true or false.
-/// * `throttled_backoff` is a backoff like `backoff`.
+/// * `throttled_backoff` and `healthy_backoff` are backoffs like `backoff`.
 /// * `curve` is `"none"`, `"fixed"`, `"linear"`, `"exponential"` or `"fibonacci"`. The curves
 ///   `steps` and `custom` exist only in code, so reading or writing one of these two is an error.
 /// * `jitter` is `"none"`, `"full"`, `"equal"`, `"decorrelated"` or `{ "proportional": 0.5 }`. The
@@ -116,6 +117,8 @@ pub struct RetryPolicy<C = Always> {
     pub(super) backoff: Backoff,
     /// The backoff after a throttling, if it has one of its own.
     pub(super) throttled_backoff: Option<Backoff>,
+    /// The backoff after a failure of a healthy upstream, if it has one of its own.
+    pub(super) healthy_backoff: Option<Backoff>,
     pub(super) hint_cap: Duration,
     /// The longest time by which a hint may lengthen the delay of the backoff, if it has such a limit.
     pub(super) hint_margin: Option<Duration>,
@@ -133,6 +136,7 @@ impl RetryPolicy {
             shortened: false,
             backoff: Backoff::exponential(Duration::from_millis(500)),
             throttled_backoff: None,
+            healthy_backoff: None,
             hint_cap: Duration::from_secs(2 * 60),
             hint_margin: None,
             classifier: Always,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::RetryPolicy;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Jitter};
 
 impl RetryPolicy {
     /// Creates a policy of ten attempts within half an hour for unattended work.
@@ -15,22 +15,28 @@ impl RetryPolicy {
             .with_hint_cap(Duration::from_secs(5 * 60))
     }
 
-    /// Creates a policy of ten attempts within about a second for work that collided with other work:
-    /// a serialisation failure, a lock that was not available, a version that changed.
+    /// Creates a policy of ten attempts for work that collides with other work: a serialisation failure, a
+    /// lock that was not available, a version that changed.
     ///
     /// | setting | value |
     /// |---|---|
     /// | attempts | 10 |
-    /// | backoff | exponential from 5 ms, cap 200 ms, full jitter |
+    /// | healthy backoff: after a collision | exponential from 5 ms, cap 200 ms, full jitter |
+    /// | backoff: after all other errors | exponential from 500 ms, cap 1 s, equal jitter |
     /// | other settings | as in [`new`](Self::new) |
     ///
     /// The other work ends within milliseconds, so a longer delay wins nothing, while the jitter
-    /// spreads the calls that collided. All delays together last at most 915 ms, and half of that
-    /// on average.
+    /// spreads the calls that collided. After collisions all delays together last at most 915 ms, and half
+    /// of that on average.
     ///
     /// The upstream works, so the classifier returns a verdict with
-    /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. A database transaction is
-    /// repeated from its beginning, with its reads.
+    /// [`Health::Healthy`](crate::Health::Healthy) and no breaker opens. Without this health a collision has
+    /// the longer delays of the other errors. A database transaction is repeated from its beginning, with
+    /// its reads.
+    ///
+    /// Other errors need longer delays because a server that is down may end each connection at once. Each
+    /// of these delays is at least 250 ms and from the second on at least 500 ms. So the ten attempts of an
+    /// outage last at least 4.25 s.
     ///
     /// # Many writers of one row
     ///
@@ -77,9 +83,16 @@ impl RetryPolicy {
     /// assert_eq!(policy.attempts(), 10);
     /// ```
     pub const fn contention() -> Self {
-        Self::new().with_attempts(10).with_backoff(
-            Backoff::exponential(Duration::from_millis(5)).with_cap(Duration::from_millis(200)),
-        )
+        Self::new()
+            .with_attempts(10)
+            .with_backoff(
+                Backoff::exponential(Duration::from_millis(500))
+                    .with_cap(Duration::from_secs(1))
+                    .with_jitter(Jitter::Equal),
+            )
+            .with_healthy_backoff(
+                Backoff::exponential(Duration::from_millis(5)).with_cap(Duration::from_millis(200)),
+            )
     }
 
     /// Creates a policy of one attempt without retries. Its timeouts still apply if set.

@@ -63,6 +63,35 @@ impl<C> RetryPolicy<C> {
         self
     }
 
+    /// Sets the delays after a failure of a [healthy](crate::Health::Healthy) upstream, such as a deadlock
+    /// or a lock that is taken or a version that changed. Without this setting these delays are those of
+    /// [`with_backoff`](Self::with_backoff).
+    ///
+    /// A collision passes within milliseconds, but a server that restarts needs seconds and may end each
+    /// connection at once meanwhile. With one short backoff all attempts would end before it is back. Both
+    /// backoffs count the retries of the call together, as after a [throttling](Self::with_throttled_backoff).
+    /// The preset [`contention`](RetryPolicy::contention) has both.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::policy::Decision;
+    /// use resile::{Attempt, Backoff, Health, RetryPolicy, Verdict};
+    /// use std::time::Duration;
+    ///
+    /// let policy = RetryPolicy::new()
+    ///     .with_healthy_backoff(Backoff::exponential(Duration::from_millis(5)));
+    /// let longest = |verdict| policy.decide(Attempt::new(1), Some(verdict), |range| *range.end());
+    /// let retry = |millis| Decision::Retry(Duration::from_millis(millis));
+    /// assert_eq!(longest(Verdict::transient()), retry(500));
+    /// let collision = Verdict::transient().with_health(Health::Healthy);
+    /// assert_eq!(longest(collision), retry(5));
+    /// ```
+    pub const fn with_healthy_backoff(mut self, backoff: Backoff) -> Self {
+        self.healthy_backoff = Some(backoff);
+        self
+    }
+
     /// Shortens the total timeout of one call to the time that its caller has `left`.
     ///
     /// It is for a call within a request that has a deadline of its own, such as that of a handler. A
@@ -127,6 +156,7 @@ impl<C> RetryPolicy<C> {
             shortened,
             backoff,
             throttled_backoff,
+            healthy_backoff,
             hint_cap,
             hint_margin,
             classifier: _,
@@ -139,6 +169,7 @@ impl<C> RetryPolicy<C> {
             shortened,
             backoff,
             throttled_backoff,
+            healthy_backoff,
             hint_cap,
             hint_margin,
             classifier,
@@ -167,6 +198,12 @@ impl<C> RetryPolicy<C> {
     #[must_use]
     pub const fn throttled_backoff(&self) -> Option<Backoff> {
         self.throttled_backoff
+    }
+
+    /// Returns the delays after a failure of a healthy upstream if they have a backoff of their own.
+    #[must_use]
+    pub const fn healthy_backoff(&self) -> Option<Backoff> {
+        self.healthy_backoff
     }
 
     /// Returns the longest wait that an upstream may ask for.

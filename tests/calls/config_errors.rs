@@ -24,7 +24,7 @@ fn documents() -> Vec<(Read, Value)> {
     let retry = json!({
         "attempts": 5, "total_timeout": "2m", "attempt_timeout": "20s",
         "learned_attempt_timeout": true, "hint_cap": "1h", "backoff": backoff,
-        "throttled_backoff": backoff
+        "throttled_backoff": backoff, "healthy_backoff": backoff
     });
     let hedge = json!({
         "delay": "80ms", "learned_delay": true, "hedges": 2, "total_timeout": "9s",
@@ -113,6 +113,7 @@ fn is_right(setting: &str, value: &Value) -> bool {
                 && any(&[
                     "backoff",
                     "throttled_backoff",
+                    "healthy_backoff",
                     "open_time",
                     "budget",
                     "breaker",

@@ -1,6 +1,7 @@
 //! The policy of contention: many short attempts, and none of them counts against the upstream.
 
 use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use resile::breaker::State;
@@ -16,12 +17,14 @@ const CONFLICT: Verdict = Verdict::transient().with_health(Health::Healthy);
 #[test]
 fn the_settings_are_as_documented() {
     let policy = RetryPolicy::contention();
-    let longest = Duration::from_millis(200);
+    let exponential = |base, cap| {
+        Backoff::exponential(Duration::from_millis(base)).with_cap(Duration::from_millis(cap))
+    };
     assert_eq!(policy.attempts(), 10);
-    assert_eq!(
-        policy.backoff(),
-        Backoff::exponential(Duration::from_millis(5)).with_cap(longest).with_jitter(Jitter::Full)
-    );
+    let collision = exponential(5, 200).with_jitter(Jitter::Full);
+    assert_eq!(policy.healthy_backoff(), Some(collision));
+    assert_eq!(policy.backoff(), exponential(500, 1000).with_jitter(Jitter::Equal));
+    assert_eq!(policy.throttled_backoff(), None);
     assert_eq!((policy.total_timeout(), policy.attempt_timeout()), (None, None));
     assert_eq!(policy.hint_cap(), RetryPolicy::new().hint_cap());
 }
@@ -42,6 +45,28 @@ fn no_call_waits_longer_than_its_longest_delays() {
         }
         assert!(total <= Duration::from_millis(915));
     }
+}
+
+/// A server that is down may end each connection at once. The ten attempts still last for seconds.
+#[test]
+fn an_outage_does_not_use_up_the_attempts_at_once() {
+    let policy = RetryPolicy::contention();
+    let unknown = Verdict::transient().with_health(Health::Unknown);
+    for verdict in [Verdict::transient(), Verdict::throttled(), unknown] {
+        for (draw_end, total) in [(false, 4250), (true, 8500)] {
+            let mut draws =
+                |range: RangeInclusive<u64>| if draw_end { *range.end() } else { *range.start() };
+            let delays = (1..=9).map(|number| {
+                let decision = policy.decide(Attempt::new(number), Some(verdict), &mut draws);
+                let Decision::Retry(delay) = decision else { panic!("{decision:?}") };
+                delay
+            });
+            assert_eq!(delays.sum::<Duration>(), Duration::from_millis(total), "{verdict:?}");
+        }
+    }
+    // A collision after two lost connections has the delay of a third retry.
+    let third = policy.decide(Attempt::new(3), Some(CONFLICT), |range| *range.end());
+    assert_eq!(third, Decision::Retry(Duration::from_millis(20)));
 }
 
 /// Twelve transactions want one row. Each reads it, works for 3 ms and writes only if nobody else has

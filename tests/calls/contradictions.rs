@@ -29,7 +29,7 @@ fn read<T: DeserializeOwned>(document: Value) -> Result<(), String> {
 
 #[test]
 fn a_contradiction_is_an_error_that_names_both_settings_and_both_values() {
-    let table: [(Read, Value, &str); 13] = [
+    let table: [(Read, Value, &str); 14] = [
         (
             read::<RetryPolicy>,
             json!({ "attempt_timeout": "20s", "total_timeout": "10s" }),
@@ -54,6 +54,11 @@ fn a_contradiction_is_an_error_that_names_both_settings_and_both_values() {
             read::<RetryPolicy>,
             json!({ "backoff": { "curve": "fixed", "base": "5s" }, "total_timeout": "5s" }),
             "`backoff` is 5s or longer and `total_timeout` is 5s, expected the first delay to be below `total_timeout`, or no retry begins",
+        ),
+        (
+            read::<RetryPolicy>,
+            json!({ "healthy_backoff": { "curve": "fixed", "base": "4s" }, "total_timeout": "4s" }),
+            "`healthy_backoff` is 4s or longer and `total_timeout` is 4s, expected the first delay to be below `total_timeout`, or no retry begins",
         ),
         (
             read::<RetryPolicy>,

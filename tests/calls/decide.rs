@@ -36,9 +36,26 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn policies()(attempts in prop_oneof![0_u32..5, retries()], backoff in backoffs(), hint_cap in durations()) -> RetryPolicy {
-        RetryPolicy::new().with_attempts(attempts).with_backoff(backoff).with_hint_cap(hint_cap)
+    fn policies()(
+        attempts in prop_oneof![0_u32..5, retries()], backoff in backoffs().boxed(), hint_cap in durations(),
+        throttled in prop::option::of(backoffs().boxed()),
+        healthy in prop::option::of(backoffs().boxed()),
+    ) -> RetryPolicy {
+        let policy = RetryPolicy::new().with_attempts(attempts).with_backoff(backoff).with_hint_cap(hint_cap);
+        let policy = throttled.map_or(policy, |backoff| policy.with_throttled_backoff(backoff));
+        healthy.map_or(policy, |backoff| policy.with_healthy_backoff(backoff))
     }
+}
+
+/// Returns the backoff of the policy after a failure with this health.
+fn backoff_after(policy: &RetryPolicy, health: Health) -> Backoff {
+    let own = match health {
+        Health::Throttling => policy.throttled_backoff(),
+        Health::Healthy => policy.healthy_backoff(),
+        Health::Failing | Health::Unknown => None,
+        _ => unreachable!("add the backoff after the new health here"),
+    };
+    own.unwrap_or(policy.backoff())
 }
 
 proptest! {
@@ -53,6 +70,8 @@ proptest! {
 
         let hint = verdict.and_then(|verdict| verdict.wait()).filter(|hint| !hint.is_zero());
         let late = |wait: Duration| failed.remaining().is_some_and(|left| wait >= left);
+        let health = verdict.map_or(Health::Unknown, |verdict| verdict.health());
+        let own = backoff_after(&policy, health).delay(failed.number(), failed.delay(), seeded(seed));
         match decision {
             _ if verdict.is_none() => prop_assert_eq!(decision, Decision::Stop(StopReason::Unclassified)),
             _ if verdict.is_some_and(|verdict| !verdict.is_again()) => {
@@ -65,12 +84,11 @@ proptest! {
             _ if hint.is_some_and(late) => prop_assert_eq!(decision, Decision::Stop(StopReason::Deadline)),
             Decision::Stop(stop) => {
                 prop_assert_eq!(stop, StopReason::Deadline);
-                prop_assert!(late(policy.backoff().delay(failed.number(), failed.delay(), seeded(seed))));
+                prop_assert!(late(own));
             }
             Decision::Retry(delay) => {
                 prop_assert!(!late(delay));
                 prop_assert!(hint.is_none_or(|hint| delay >= hint));
-                let own = policy.backoff().delay(failed.number(), failed.delay(), seeded(seed));
                 prop_assert!(delay == own || (hint.is_some() && delay > own));
             }
             _ => unreachable!("add the law of the new decision here"),

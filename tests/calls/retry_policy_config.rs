@@ -30,6 +30,7 @@ fn a_whole_policy_is_read() {
             "attempts": 5,
             "total_timeout": "2m", "attempt_timeout": "20s", "hint_cap": "1h",
             "throttled_backoff": { "base": "2s", "cap": "20s" },
+            "healthy_backoff": { "base": "5ms", "cap": "200ms" },
             "backoff": {
                 "curve": "exponential", "base": "250ms", "factor": 1.5, "cap": "10s", "jitter": { "proportional": 0.25 }
             }
@@ -47,6 +48,9 @@ fn a_whole_policy_is_read() {
         .with_backoff(backoff)
         .with_throttled_backoff(
             Backoff::exponential(Duration::from_secs(2)).with_cap(Duration::from_secs(20)),
+        )
+        .with_healthy_backoff(
+            Backoff::exponential(Duration::from_millis(5)).with_cap(Duration::from_millis(200)),
         );
     assert_eq!(read, meant);
 }
@@ -164,7 +168,7 @@ fn values_without_a_text_form_are_written_as_their_effect() {
 fn unknown_and_duplicate_settings_are_errors() {
     assert_eq!(
         wrong(r#"{ "tries": 5 }"#),
-        "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`"
+        "unknown field `tries`, expected one of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`, `healthy_backoff`"
     );
     assert_eq!(
         wrong_backoff(r#""max": "1s""#),
@@ -316,7 +320,7 @@ fn unknown_names_are_errors() {
 
     assert_eq!(
         wrong("5"),
-        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`"
+        "invalid type: integer `5`, expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`, `healthy_backoff`"
     );
     assert_eq!(
         wrong(r#"{ "backoff": "fixed" }"#),
@@ -387,16 +391,21 @@ fn policies() -> impl Strategy<Value = RetryPolicy> {
         Just((Some(Duration::from_secs(9)), true)),
         durations().prop_map(|limit| (Some(limit), false)),
     ];
-    let throttled = proptest::option::of(backoffs());
+    let own = (proptest::option::of(backoffs()), proptest::option::of(backoffs()));
     let timeouts = (proptest::option::of(durations()), attempt_timeouts);
-    (any::<u32>(), timeouts, durations(), backoffs(), throttled).prop_map(
-        |(attempts, (total, (attempt, learned)), cap, backoff, throttled)| {
+    (any::<u32>(), timeouts, durations(), backoffs(), own).prop_map(
+        |(attempts, (total, (attempt, learned)), cap, backoff, (throttled, healthy))| {
             let policy = RetryPolicy::new().with_attempts(attempts);
             let policy = policy.with_hint_cap(cap).with_backoff(backoff);
             let policy = throttled.map_or(policy, |backoff| policy.with_throttled_backoff(backoff));
+            let policy = healthy.map_or(policy, |backoff| policy.with_healthy_backoff(backoff));
 
             let first = |backoff: Backoff| backoff.schedule().next().unwrap();
-            let delay = first(backoff).max(throttled.map_or(Duration::ZERO, first));
+            let delay = [throttled, healthy]
+                .into_iter()
+                .flatten()
+                .map(first)
+                .fold(first(backoff), Duration::max);
             let total = total.filter(|total| *total > delay);
             let policy = total.map_or(policy, |limit| policy.with_total_timeout(limit));
             let policy = if learned { policy.with_learned_attempt_timeout() } else { policy };
@@ -416,7 +425,9 @@ fn a_written_contradiction_is_named_by_the_reader() {
     let error = from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap_err().to_string();
     assert!(error.starts_with("contradictory settings: `attempt_timeout` is 2s and"), "{error}");
     let read_back = |policy| from_value::<RetryPolicy>(to_value(policy).unwrap()).unwrap();
-    for preset in [RetryPolicy::new(), RetryPolicy::patient(), RetryPolicy::none()] {
+    for preset in
+        [RetryPolicy::new(), RetryPolicy::patient(), RetryPolicy::contention(), RetryPolicy::none()]
+    {
         assert_eq!(read_back(preset), preset);
     }
     // Its limit on the hint has no setting.
@@ -460,7 +471,7 @@ proptest! {
 /// A list is never read as the settings in their order.
 #[test]
 fn a_list_is_not_a_policy() {
-    let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`";
+    let right = "expected a retry policy to be a map of `attempts`, `total_timeout`, `attempt_timeout`, `learned_attempt_timeout`, `hint_cap`, `backoff`, `throttled_backoff`, `healthy_backoff`";
     for list in ["[]", r#"[7, "1s"]"#] {
         assert_eq!(wrong(list), format!("invalid type: sequence, {right}"), "{list}");
     }

@@ -136,7 +136,8 @@ fn the_file_has_every_setting() {
                 let is_map = it.map.len() > 1 && it.map.last().is_some_and(|it| it == name);
                 is_there || is_map
             });
-            let is_elsewhere = ["backoff", "throttled_backoff", "open_time"].contains(&&**last)
+            let is_elsewhere = ["backoff", "throttled_backoff", "healthy_backoff", "open_time"]
+                .contains(&&**last)
                 && settings.iter().any(|it| it.map == ["retry", "backoff"] && it.name == name);
             let is_learned = last == "bulkhead" && name == "learned";
             assert!(has || is_elsewhere || is_learned, "{map:?} has no `{name}`");

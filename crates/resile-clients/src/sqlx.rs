@@ -12,6 +12,7 @@
 
 mod before_commit;
 mod commit;
+mod queued;
 mod transaction;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use crate::{Idempotency, postgres, sqlite};
 
 pub use before_commit::BeforeCommit;
 pub use commit::commit;
+pub use queued::queued;
 pub use transaction::TransactionError;
 
 /// Returns the verdict on an error of the client `sqlx`.

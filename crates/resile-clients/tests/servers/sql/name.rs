@@ -1,18 +1,15 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Health, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
 use sqlx::postgres::PgPool;
 
 static USERS: Upstream = Upstream::new("users");
 
-/// Waits for longer after each error that is not a collision, because a server that is down may end each
-/// connection at once.
-fn calm(verdict: Verdict) -> Verdict {
-    let is_collision = verdict.health() == Health::Healthy;
-    let is_short = verdict.is_again() && !is_collision;
-    if is_short { verdict.at_least(Duration::from_millis(500)) } else { verdict }
-}
+const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
+    .with_attempt_timeout(Duration::from_secs(7))
+    .with_total_timeout(Duration::from_secs(15))
+    .with_classifier(Classifier::keyed().with_place("claim"));
 
 /// Gives a name to an owner, however often it is called. Returns false if another owner has the name.
 pub(crate) async fn claim(
@@ -20,14 +17,7 @@ pub(crate) async fn claim(
     name: &str,
     owner: &str,
 ) -> Result<bool, GaveUp<sqlx::Error>> {
-    let keyed = Classifier::keyed()
-        .with_place("claim")
-        .over(|clients, failed: &sqlx::Error| clients.verdict(failed).map(calm));
-    let policy = RetryPolicy::contention()
-        .with_attempt_timeout(Duration::from_secs(7))
-        .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(keyed);
-    retry(|_| attempt(users, name, owner), policy, Never).on(&USERS).await
+    retry(|_| attempt(users, name, owner), POLICY, Never).on(&USERS).await
 }
 
 async fn attempt(users: &PgPool, name: &str, owner: &str) -> sqlx::Result<bool> {

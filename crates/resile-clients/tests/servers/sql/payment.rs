@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use resile::{GaveUp, Health, Never, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Never, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
 use resile_clients::sqlx::{BeforeCommit, TransactionError, commit};
 use sqlx::Transaction;
@@ -24,13 +24,11 @@ impl Error for Poor {}
 
 pub(crate) type Failed = TransactionError<Poor>;
 
-/// Waits for longer after each error that is not a collision, because a server that is down may end each
-/// connection at once.
-fn calm(verdict: Verdict) -> Verdict {
-    let is_collision = verdict.health() == Health::Healthy;
-    let is_short = verdict.is_again() && !is_collision;
-    if is_short { verdict.at_least(Duration::from_millis(500)) } else { verdict }
-}
+const POLICY: RetryPolicy<Classifier> = RetryPolicy::contention()
+    .with_attempts(u32::MAX) // the total timeout is the limit
+    .with_attempt_timeout(Duration::from_secs(7))
+    .with_total_timeout(Duration::from_secs(15))
+    .with_classifier(Classifier::keyed().with_place("pay"));
 
 /// Pays an amount from one account to another once, however often it is called with this id.
 pub(crate) async fn pay(
@@ -40,15 +38,7 @@ pub(crate) async fn pay(
     to: i32,
     amount: i64,
 ) -> Result<(), GaveUp<Failed>> {
-    let keyed = Classifier::keyed()
-        .with_place("pay")
-        .over(|clients, failed: &Failed| clients.verdict(failed).map(calm));
-    let policy = RetryPolicy::contention()
-        .with_attempts(u32::MAX) // the total timeout is the limit, and `calm` in an outage
-        .with_attempt_timeout(Duration::from_secs(7))
-        .with_total_timeout(Duration::from_secs(15))
-        .with_classifier(keyed);
-    retry(|_| commit(book(bank, id, from, to, amount)), policy, Never).on(&BANK).await
+    retry(|_| commit(book(bank, id, from, to, amount)), POLICY, Never).on(&BANK).await
 }
 
 /// Does everything before `COMMIT`. If it fails or is cut, it is rolled back.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use resile::{GaveUp, Health, Never, ResilienceExt, RetryPolicy, Upstream, Verdict, retry};
+use resile::{GaveUp, Never, ResilienceExt, RetryPolicy, Upstream, retry};
 use resile_clients::Classifier;
-use resile_clients::sqlx::{BeforeCommit, TransactionError, commit};
+use resile_clients::sqlx::{BeforeCommit, TransactionError, commit, queued};
 use sqlx::Transaction;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, Postgres};
 
@@ -12,14 +12,6 @@ static BANK: Upstream = Upstream::new("bank");
 const POLICY: RetryPolicy = RetryPolicy::contention()
     .with_attempt_timeout(Duration::from_secs(7))
     .with_total_timeout(Duration::from_secs(15));
-
-/// Waits for longer after each error that is not a collision, because a server that is down may end each
-/// connection at once.
-fn calm(verdict: Verdict) -> Verdict {
-    let is_collision = verdict.health() == Health::Healthy;
-    let is_short = verdict.is_again() && !is_collision;
-    if is_short { verdict.at_least(Duration::from_millis(500)) } else { verdict }
-}
 
 /// Opens the pool. An attempt waits up to 2 s for a connection, up to 1.5 s for one lock and up to 4 s for
 /// the locks of one statement. So each of these waits ends with an error of its own, which says what was
@@ -45,9 +37,7 @@ pub(crate) async fn amount(bank: &PgPool, id: i32) -> Result<i64, GaveUp<sqlx::E
         let mut connection = bank.acquire().before_sending().await?;
         sqlx::query_scalar(read).bind(id).fetch_one(&mut *connection).await
     };
-    let idempotent = Classifier::idempotent()
-        .with_place("amount")
-        .over(|clients, failed: &sqlx::Error| clients.verdict(failed).map(calm));
+    let idempotent = Classifier::idempotent().with_place("amount");
     retry(query, POLICY.with_classifier(idempotent), Never).on(&BANK).await
 }
 
@@ -60,22 +50,13 @@ pub(crate) struct Transfer<'a> {
     pub(crate) amount: i64,
 }
 
-/// A statement in a queue for a row waits once for each transaction before it, and `lock_timeout` limits one
-/// wait only. So the server ends the whole statement, and a transfer waits again.
-pub(crate) fn queued<E>(failed: &TransactionError<E>) -> Option<Verdict> {
-    let TransactionError::Before(error) = failed else { return None };
-    let is_ended = error.as_database_error()?.code()? == "57014";
-    is_ended.then(|| Verdict::transient().with_health(Health::Unknown).without_effect())
-}
-
 /// Makes a transfer once, however often it is called.
 pub(crate) async fn transfer(
     bank: &PgPool,
     transfer: &Transfer<'_>,
 ) -> Result<(), GaveUp<TransactionError>> {
-    let keyed = Classifier::keyed()
-        .with_place("transfer")
-        .over(|clients, failed: &TransactionError| clients.verdict(failed).map(calm));
+    let keyed = Classifier::keyed().with_place("transfer");
+    // `queued` waits again after a statement that stood in a queue for a row for too long.
     let policy = POLICY.with_classifier((queued, keyed));
     retry(|_| commit(book(bank, transfer)), policy, Never).on(&BANK).await
 }

@@ -2,6 +2,7 @@
 
 use resile::{Classify, StopReason};
 use resile_clients::Classifier;
+use resile_clients::sqlx::queued;
 use server::Server;
 use sqlx::postgres::PgPoolOptions;
 use tokio::task::JoinSet;
@@ -9,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{Admin, Postgres, alone, options};
 use crate::row::within;
 use crate::sql::payment::{Failed, Poor, pay};
-use crate::sql::recipe::{open, queued};
+use crate::sql::recipe::open;
 
 /// Starts a server with 100 on account 1 and nothing on account 2.
 async fn bank() -> (Server<Postgres>, Admin) {
