@@ -1,5 +1,7 @@
 //! The calls of tools in streams of events: `ToolCalls`.
 
+use std::slice::from_ref;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 use resile_llm::{Event, ToolCall, ToolCalls};
@@ -197,7 +199,7 @@ fn whole_calls_are_as_many_as_the_provider_sends() {
         for ids in [["x", "y"], ["", ""]] {
             for names in [["f", "g"], ["f", "f"]] {
                 let [first, second] = [0, 1].map(|at| whole(ids[at], names[at], index));
-                let each = vec![event(&[first.clone()]), event(&[second.clone()])];
+                let each = vec![event(from_ref(&first)), event(from_ref(&second))];
                 for events in [each, vec![event(&[first, second])]] {
                     let events = [events, end(Format::Chat)].concat();
                     let found = collect(&events);
