@@ -105,9 +105,6 @@ impl fmt::Display for TooLong {
                         let rest = Rounded(left.saturating_sub(wait));
                         write!(f, "so only {rest} of {} would be left", Limit(total))
                     }
-                    Some(total) if left.is_zero() => {
-                        write!(f, "but no time of {} is left", Limit(total))
-                    }
                     Some(total) => write!(f, "but {} are left", left_of(left, &left_text, total)),
                     None => f.write_str("and the call may not wait"),
                 }
@@ -120,7 +117,9 @@ impl fmt::Display for TooLong {
 /// such as from the time that a caller has left.
 fn left_of(left: Duration, text: &str, total: Duration) -> String {
     let limit = Limit(total);
-    if Rounded(left).to_string() != Rounded(total).to_string() {
+    if left.is_zero() {
+        format!("0s of {limit}")
+    } else if Rounded(left).to_string() != Rounded(total).to_string() {
         format!("{text} of {limit}")
     } else if limit.is_computed() {
         format!("only {text}") // the text has the digits that tell it apart from the wait
@@ -156,8 +155,8 @@ mod tests {
             (14_999, total, "but less than 15s are left"),
             (12_000, total, "but 12.0s of 15s are left"),
             (14_995, computed, "but only 15.0s are left"),
-            (0, total, "but no time of 15s is left"),
-            (0, computed, "but no time of 15.0s is left"),
+            (0, total, "but 0s of 15s are left"),
+            (0, computed, "but 0s of 15.0s are left"),
         ] {
             let left = Duration::from_millis(left);
             let (wait, total) = (second * 60, Some(total));
