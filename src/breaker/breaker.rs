@@ -44,9 +44,9 @@ use std::time::Duration;
 ///
 /// Nobody asks the upstream during an open time, so the last open time is also the longest time of refusals after the
 /// upstream is back. With the defaults an outage of 20 s has open times of about 5, 10 and 20 s, so calls may be refused
-/// for 15 s after it, and after an outage of some minutes for up to 72 s. A lower cap shortens this:
+/// for 15 s after it, and after an outage of some minutes for up to 60 s. A lower cap shortens this:
 /// [`with_open_time`](Self::with_open_time) with `Backoff::exponential(Duration::from_secs(5))` and a cap of 10 s
-/// means at most 12 s, and `Backoff::fixed(Duration::from_secs(2))` 2 s. The price is a few more probes in an outage.
+/// means at most 10 s, and `Backoff::fixed(Duration::from_secs(2))` 2 s. The price is a few more probes in an outage.
 ///
 /// # Fairness
 ///
