@@ -8,7 +8,7 @@ use http::Method;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Extension, Middleware};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
-use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
+use resile_tower::reqwest_middleware_0_5::{RetryMiddleware, gave_up};
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure};
 use resile_tower::resile::{
@@ -52,6 +52,30 @@ async fn a_post_is_sent_once_after_a_500_where_reqwest_retry_sends_it_again() {
     assert_eq!((answer.status().as_u16(), server.got().len()), (500, 1), "resile-tower");
     let end = answer.extensions().get::<Arc<GaveUp<Boxed>>>().unwrap();
     assert!(end.is_in_doubt() && end.attempts() == 1, "{end:?}");
+}
+
+/// An answer and an error have the end of their call at one place.
+#[tokio::test]
+async fn an_outcome_has_the_end_of_its_call() {
+    let server = Server::start(&[Does::Answer(500)]).await;
+    let answer = ours().post(server.url()).send().await;
+    assert_eq!(answer.as_ref().unwrap().status().as_u16(), 500);
+    let end = gave_up(&answer).unwrap();
+    assert!(end.is_in_doubt() && end.attempts() == 1, "{end:?}");
+
+    let server = Server::start(&[Does::Answer(200)]).await;
+    let answer = ours().get(server.url()).send().await;
+    assert!(answer.is_ok() && gave_up(&answer).is_none());
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = ours().get(&nobody).send().await;
+    let end = gave_up(&error).unwrap();
+    assert_eq!((end.reason(), end.attempts()), (StopReason::Attempts, 4));
+    // An error of the client itself, without a call.
+    let error = theirs().get("nowhere").send().await;
+    assert!(error.is_err() && gave_up(&error).is_none());
 }
 
 /// `reqwest-retry` 0.9.1 does not read the header.
