@@ -7,7 +7,7 @@ use std::{fmt, io};
 use resile_clients::Classifier;
 use resile_clients::resile::classify::Over;
 use resile_clients::resile::{Classify, Health, Verdict};
-use resile_clients::sqlx::{BeforeCommit, TransactionError};
+use resile_clients::sqlx::{BeforeCommit, TransactionError, queued};
 use sqlx::Error;
 use sqlx::error::{DatabaseError, ErrorKind};
 
@@ -225,6 +225,27 @@ fn the_error_of_a_part_is_one_before_the_commit() {
     assert!(matches!(failed, TransactionError::Own(Foreign(None))), "{failed:?}");
     let verdict = sale.verdict(&failed).unwrap();
     assert!(!verdict.is_again() && verdict.is_without_effect());
+}
+
+/// A statement that PostgreSQL canceled is sent again only before `COMMIT`, and with it nothing else.
+#[test]
+fn a_statement_that_stood_in_a_queue_is_made_again() {
+    let pair = (queued, Classifier::keyed());
+    let before = |code| TransactionError::Before(foreign(code));
+    let verdict: Verdict = pair.classify(&before("57014")).unwrap();
+    assert!(verdict.is_again() && verdict.is_without_effect());
+    assert_eq!(verdict.health(), Health::Unknown);
+    assert_eq!(pair.error_type(&before("57014")).as_deref(), Some("57014"));
+
+    let others: [TransactionError; 4] = [
+        before("57P01"),
+        TransactionError::Commit(foreign("57014")),
+        TransactionError::Before(Error::PoolTimedOut),
+        TransactionError::Before(Foreign(None).into()),
+    ];
+    for other in others {
+        assert_eq!(queued(&other), None, "{other:?}");
+    }
 }
 
 /// The database answered, and the program decided. So such an error ends a streak of failures, as a 404 does,
