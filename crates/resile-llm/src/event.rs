@@ -70,9 +70,8 @@ impl Event {
     /// Returns the words that the event adds to the answer. The text is empty for an event without
     /// words.
     ///
-    /// Reasoning, refusals, calls of tools and audio are not words. [`ToolCalls`](crate::ToolCalls) collects the calls of
-    /// tools. A model that refuses ends the stream of
-    /// [`events`](crate::events()) with a [`ContentFilter`](crate::Kind::ContentFilter) in place of these
+    /// Reasoning, refusals, calls of tools and audio are not words. [`ToolCalls`](crate::ToolCalls) collects the
+    /// calls of tools. A model that refuses ends the stream of [`events`](crate::events()) with a [`ContentFilter`](crate::Kind::ContentFilter) in place of these
     /// events. If the event has several choices, the first one counts. The formats are those of
     /// [`part`](Self::part), and Ollama's.
     ///
@@ -178,8 +177,13 @@ fn words(object: &Map<String, Value>) -> String {
     }
 }
 
+/// Returns the items of a list, if the value is one.
+pub(crate) fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}
+
 /// Returns the value at a path of names and places.
-fn object_at<'v>(object: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+pub(crate) fn object_at<'v>(object: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
     let (name, rest) = path.strip_prefix('/')?.split_once('/').unwrap_or((path.get(1..)?, ""));
     let value = object.get(name)?;
     if rest.is_empty() { Some(value) } else { value.pointer(&format!("/{rest}")) }
@@ -214,8 +218,7 @@ fn has_content(object: &Map<String, Value>, kind: Option<&str>) -> bool {
     if !known.iter().any(|name| object.contains_key(*name)) {
         return object.values().any(has_words);
     }
-    let items = |name: &str| object.get(name).and_then(Value::as_array).into_iter().flatten();
-    items("choices").chain(items("candidates")).any(|item| {
+    items(object.get("choices")).chain(items(object.get("candidates"))).any(|item| {
         let parts = ["delta", "text", "message", "content"];
         parts.iter().any(|name| item.get(*name).is_some_and(has_words))
     })

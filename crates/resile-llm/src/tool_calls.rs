@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::event::{Event, kind};
+use crate::event::{Event, items, kind, object_at};
 use crate::finish;
 use resile::stream;
 
@@ -165,13 +165,11 @@ impl ToolCalls {
 
     /// Reads the parts of calls in chat completions.
     fn choice(&mut self, object: &Map<String, Value>) {
-        let choices = object.get("choices").and_then(Value::as_array).into_iter().flatten();
-        let first = choices.filter(|choice| number(choice.get("index")) == 0);
+        let first = items(object.get("choices")).filter(|choice| number(choice.get("index")) == 0);
         for delta in
             first.filter_map(|choice| choice.get("delta").or_else(|| choice.get("message")))
         {
-            let parts = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-            for (at, part) in (0..).zip(parts) {
+            for (at, part) in (0..).zip(items(delta.get("tool_calls"))) {
                 let place = part.get("index").and_then(Value::as_u64).unwrap_or(at);
                 let function = part.get("function").unwrap_or(&Value::Null);
                 let name = text(function, "name");
@@ -183,8 +181,7 @@ impl ToolCalls {
 
     /// Reads the whole calls of Gemini.
     fn candidate(&mut self, object: &Map<String, Value>) {
-        let parts = object.get("candidates").and_then(|it| it.get(0)?.get("content")?.get("parts"));
-        for part in parts.and_then(Value::as_array).into_iter().flatten() {
+        for part in items(object_at(object, "/candidates/0/content/parts")) {
             if let Some(call) = part.get("functionCall") {
                 let given = written(call.get("args"));
                 let begun = Partial::new(None, text(call, "id"), text(call, "name"));

@@ -33,8 +33,7 @@ impl Scale {
     pub(crate) fn of_rate(rate: &Rate) -> Self {
         let count = u128::from(rate.count());
         let period = rate.period().as_micros().max(1);
-        let in_micros = |micros: u128| (count * micros).div_ceil(period);
-        let least = in_micros(200_000).min(in_micros(150_000) + 4);
+        let least = refill_of(rate, 200_000).min(refill_of(rate, 150_000) + 4);
         let most = least.max(u128::from(rate.burst())).max(1);
         // As many parts as fit make the rounding of `refill` small.
         let parts = (MOST_PARTS / most).max(1);
@@ -77,9 +76,13 @@ impl Scale {
 
 /// Returns the burst that counts in place of that of a rate which is below 0.25 s of the limit.
 pub(crate) fn counted_burst(rate: &Rate) -> Option<u128> {
-    let period = rate.period().as_micros().max(1);
-    let quarter = (u128::from(rate.count()) * 250_000).div_ceil(period);
+    let quarter = refill_of(rate, 250_000);
     Some(quarter).filter(|quarter| *quarter > u128::from(rate.burst()))
+}
+
+/// Returns the units that refill in so many microseconds, rounded up.
+fn refill_of(rate: &Rate, micros: u128) -> u128 {
+    (u128::from(rate.count()) * micros).div_ceil(rate.period().as_micros().max(1))
 }
 
 fn whole(number: u128) -> i64 {
