@@ -184,8 +184,9 @@ where
         Some(Allotted { call, is_shortened, is_total, is_whole: false, attempt: None })
     }
 
-    /// Closes the call of a stream that flows in `slot`, at the limit of `whole` nanoseconds on the whole stream,
-    /// which is what its caller had left if `is_shortened`. The upstream does not count the attempt: it has answered, and a long answer is not a failure.
+    /// Closes the call of a stream that flows in `slot`, at the limit of `whole` nanoseconds on the whole stream. If
+    /// `is_shortened`, that is the time which its caller had left. The upstream does not count the attempt: it has
+    /// answered, and a long answer is not a failure.
     #[cfg(feature = "stream")]
     #[cold]
     pub(crate) fn close_whole(&mut self, slot: usize, whole: u64, is_shortened: bool) -> GaveUp<E> {

@@ -345,6 +345,14 @@ impl<P> Flowing<P> {
 }
 
 #[cfg(feature = "stream")]
+impl<P: AsPolicy<Policy: Rules>> Flowing<P> {
+    /// Returns whether the limit on the whole stream ends before that on the wait for content.
+    fn whole_ends_first(&self) -> bool {
+        self.whole < self.renewed.total_timeout()
+    }
+}
+
+#[cfg(feature = "stream")]
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
     type Rules = P::Policy;
 
@@ -377,11 +385,7 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
     }
 
     fn is_shortened(&self) -> bool {
-        if self.whole < self.renewed.total_timeout() {
-            self.is_whole_shortened
-        } else {
-            self.renewed.is_shortened()
-        }
+        if self.whole_ends_first() { self.is_whole_shortened } else { self.renewed.is_shortened() }
     }
 
     fn fair_time(&self) -> u64 {
@@ -394,7 +398,7 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Flowing<P> {
     }
 
     fn limit(&self) -> Option<Duration> {
-        if self.whole < self.renewed.total_timeout() {
+        if self.whole_ends_first() {
             Some(Duration::from_nanos(self.whole))
         } else {
             self.renewed.limit()

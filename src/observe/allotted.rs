@@ -38,7 +38,7 @@ pub(crate) struct InFlight<'a> {
     pub(crate) place: Option<&'a str>,
     /// True if the call ended with an attempt in flight that its token or its caller dropped.
     pub(crate) is_dropped: bool,
-    /// What is known of the request of an attempt that was cut or dropped.
+    /// The state of the request of an attempt that was cut or dropped, as far as it is known.
     pub(crate) sending: Sending,
     /// The effect of the call, if that has ended.
     pub(crate) effect: Effect,
@@ -51,7 +51,7 @@ pub(crate) struct InFlight<'a> {
     pub(crate) latency: Option<Duration>,
     /// True if a fallback ended because a part of the answer was delivered.
     pub(crate) ends_by_part: bool,
-    /// What the next attempt would cost, if the quota held it until the end of the call.
+    /// The cost of the next attempt, if the quota held it until the end of the call.
     pub(crate) lack: Option<Lack>,
     /// The time for which the quota holds the next attempt, if that is longer than its delay.
     pub(crate) held: Option<Duration>,

@@ -57,7 +57,7 @@ impl AttemptFailure<'_> {
         self.fmt_wait(f, is_over, told)
     }
 
-    /// The same without the words that the upstream wants no retry.
+    /// Writes the same without the words that the upstream wants no retry.
     pub(super) fn fmt_wait(
         &self,
         f: &mut fmt::Formatter<'_>,

@@ -9,8 +9,8 @@ use crate::observe::HeldBy;
 /// The strain on the parts of an upstream: which of them make calls wait or refuse them, since when
 /// and how often. An observer gets an event for the start and one for the end of each strain.
 pub(crate) struct Strains {
-    /// The number of strains, of surges and of rows. Modulo 2^64, as an end may be counted before its start. Each report reads
-    /// it as a hint, so it is not a subject of a model and is always the standard library's.
+    /// The number of strains, of surges and of rows. Modulo 2^64, as an end may be counted before its start. Each
+    /// report reads it as a hint, so it is not a subject of a model and is always the standard library's.
     active: AtomicU64,
     parts: [Strain; 5],
     /// The holds of the cooldown within its strain. A line has them, so they are not a subject of a model and
