@@ -1,6 +1,7 @@
 //! Every line that the core writes at WARN.
 
 use std::future::{pending, ready};
+use std::iter::repeat_n;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
@@ -151,8 +152,7 @@ async fn ends_of_calls() {
 
     // Ten retries, and another one after a minute in which the surge goes on.
     let busy = feed();
-    for number in 0..18 {
-        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+    for pause in surge() {
         tokio::time::sleep(pause).await;
         retry(down, TWICE.with_backoff(Backoff::none()), Never).on(&busy).await.unwrap_err();
     }
@@ -162,11 +162,15 @@ async fn ends_of_calls() {
     retry(|_| inner(), TWICE, Never).on(&feed()).await.unwrap();
 }
 
+/// Returns the pauses before the calls of a surge: ten at once, and then so many that it goes on after a minute.
+fn surge() -> impl Iterator<Item = Duration> {
+    repeat_n(Duration::ZERO, 10).chain(repeat_n(SECOND * 9, 8))
+}
+
 /// Ten calls that give up in an alternative of a fallback, and another one after a minute.
 async fn surge_of_alternatives() {
     let busy = feed();
-    for number in 0..18 {
-        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+    for pause in surge() {
         tokio::time::sleep(pause).await;
         let down = |_| ready(Err::<(), _>("down"));
         let one = |_: resile::fallback::Alternative<'_, u8>| retry(down, TWICE, Never).on(&busy);
@@ -177,8 +181,7 @@ async fn surge_of_alternatives() {
 /// Ten calls that end at their first attempt, and another one after a minute.
 async fn surge_of_final_errors() {
     let busy = feed();
-    for number in 0..18 {
-        let pause = if number < 10 { Duration::ZERO } else { SECOND * 9 };
+    for pause in surge() {
         tokio::time::sleep(pause).await;
         let refuse = |_| ready(Err::<(), _>("password authentication failed"));
         let policy = TWICE.with_classifier(|_: &&str| Verdict::fatal());

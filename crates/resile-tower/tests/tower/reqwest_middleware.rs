@@ -67,10 +67,8 @@ async fn an_outcome_has_the_end_of_its_call() {
     let answer = ours().get(server.url()).send().await;
     assert!(answer.is_ok() && gave_up(&answer).is_none());
 
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let error = ours().get(&nobody).send().await;
+    let server = Server::start(&[Does::Close]).await;
+    let error = ours().get(server.url()).send().await;
     let end = gave_up(&error).unwrap();
     assert_eq!((end.reason(), end.attempts()), (StopReason::Attempts, 4));
     // An error of the client itself, without a call.
