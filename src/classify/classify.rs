@@ -166,19 +166,19 @@ where
 impl<E: ?Sized, A: Classify<E>, B: Classify<E>> Classify<E> for (A, B) {
     #[inline]
     fn classify(&self, error: &E) -> Option<Verdict> {
-        match self.0.classify(error) {
+        let verdict = match self.0.classify(error) {
             Some(first) if !first.is_again() && first.is_stated() => {
-                // That a request does no harm twice is no matter of the error.
-                let on_cut = Classify::<E>::classify_cut(&self.1, Cut::Deadline);
                 note_error_type(|| word_of_first(self, error));
-                Some(on_cut.map_or(first, |verdict| first.on_request_of(verdict)))
+                first
             }
             // The second one may know that the error tells of a cut.
-            first => match (first, self.1.classify(error)) {
-                (Some(first), Some(second)) => Some(first.or(second)),
-                (first, second) => first.or(second),
-            },
-        }
+            Some(first) => self.1.classify(error).map_or(first, |second| first.or(second)),
+            None => self.1.classify(error)?,
+        };
+        // That a request does no harm twice is no matter of the error, so the other member may know it.
+        let of_first = Classify::<E>::classify_cut(&self.0, Cut::Deadline).unwrap_or(CUT);
+        let of_second = Classify::<E>::classify_cut(&self.1, Cut::Deadline).unwrap_or(CUT);
+        Some(verdict.on_request_of(of_first).on_request_of(of_second))
     }
 
     #[inline]

@@ -273,14 +273,26 @@ fn what_contains_a_classifier_knows_its_place_too() {
     assert_eq!(operation.place().map(Cow::into_owned), known);
 }
 
-/// The first member has stated all that it knows of a request that may be sent again.
+/// What a member states of the request holds for each error. What the second one says of an error is not asked, since
+/// the first one has judged it.
 #[test]
-fn a_pair_adds_nothing_to_a_verdict_that_allows_a_repetition() {
+fn a_pair_keeps_what_either_member_states_of_the_request() {
     let queued = |_: &Down| Some(Verdict::transient().without_effect());
-    let read = |_: &Down| Some(Verdict::fatal().idempotent());
-    let verdict = (queued, read).classify(&Down(1)).unwrap();
-    assert_eq!(verdict, Verdict::transient());
-    assert!(!verdict.is_idempotent() && verdict.is_without_effect());
+    let of_an_error = |_: &Down| Some(Verdict::fatal().keyed());
+    let verdict = (queued, of_an_error).classify(&Down(1)).unwrap();
+    assert!(verdict.is_without_effect() && !verdict.is_idempotent());
+
+    let keyed = Always.cut_is(Verdict::transient().keyed());
+    let fatal = |_: &Down| Some(Verdict::fatal());
+    let none = |_: &Down| None::<Verdict>;
+    let states = [
+        (queued, keyed).classify(&Down(1)),
+        (keyed, queued).classify(&Down(1)),
+        (fatal, keyed).classify(&Down(1)),
+        (none, (none, keyed)).classify(&Down(1)),
+    ];
+    assert!(states.iter().all(|it| it.is_some_and(|it| it.is_keyed())), "{states:?}");
+    assert_eq!(states.map(|it| it.is_some_and(|it| it.is_again())), [true, true, false, true]);
 }
 
 proptest! {

@@ -233,7 +233,7 @@ fn a_statement_that_stood_in_a_queue_is_made_again() {
     let pair = (queued, Classifier::keyed());
     let before = |code| TransactionError::Before(foreign(code));
     let verdict: Verdict = pair.classify(&before("57014")).unwrap();
-    assert!(verdict.is_again() && verdict.is_without_effect());
+    assert!(verdict.is_again() && verdict.is_without_effect() && verdict.is_keyed());
     assert_eq!(verdict.health(), Health::Unknown);
     assert_eq!(pair.error_type(&before("57014")).as_deref(), Some("57014"));
 
