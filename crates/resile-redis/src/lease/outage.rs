@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use resile::fleet::State;
 use resile::quota::{Dimension, Rate, Waiting};
 use resile::upstream::Resource;
 
-use super::world::{Calls, World};
+use super::world::{Calls, Process, World};
 use super::{INTERVAL, Lease};
 use crate::scale::Scale;
 use crate::scripts::LeaseReply;
@@ -52,6 +53,33 @@ fn what_was_used_during_an_outage_is_not_spent_again() {
         let (excess, had) = excess(rate, 8, calls, 8 * SECOND, seconds * SECOND);
         println!("an outage of {seconds} s: {excess:.0} beyond the refill, {had:.0} were there");
         assert!(excess <= had + 30.0, "{excess}, {had} were there");
+    }
+}
+
+/// One process comes back a second before the others, which go on with their shares. It uses its own share, also
+/// while the account is full.
+#[test]
+fn the_first_process_that_comes_back_leaves_the_shares_of_the_others() {
+    let calls = Calls::Loops { callers: 2, pause: Duration::ZERO };
+    let is_back = |it: &&Process| it.lease.mode.state() == State::Learning;
+    let share = 0.7 * 156.0 / 8.0;
+    for burst in [60, 305, 1_000] {
+        let mut scenes = 0;
+        for outage in (1_500..2_000).step_by(10).map(Duration::from_millis) {
+            let rate = Rate::per_second(156).with_burst(burst);
+            let mut world = World::new(rate, std::iter::repeat_n((calls, 1), 8));
+            world.run(4 * SECOND);
+            let from = world.now;
+            world.outage = (from, from + outage);
+            world.run(outage + Duration::from_millis(900));
+            let back: Vec<_> = world.processes.iter().filter(is_back).collect();
+            let [first] = back[..] else { continue };
+            scenes += 1;
+            let since = from + outage + Duration::from_millis(200);
+            let used = first.admitted.iter().filter(|at| **at >= since).count();
+            assert!((used as f64 - share).abs() <= 8.0, "burst {burst}: {used}, {share}");
+        }
+        assert!(scenes > 0, "burst {burst}: no process comes back alone");
     }
 }
 

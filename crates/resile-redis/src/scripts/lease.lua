@@ -3,7 +3,7 @@
 -- KEYS: a hash. `l` level, `h` units that the members hold, `t` time, `s` scale, `b` birth, `o` level
 -- at birth, `e` end of a pause in which nothing arrives, `w` last sweep, `u` time up to which a member that lacks units is expected, `v` highest
 -- tag, `d` distance of the time from the clock, `q` return of the members after an outage as "since
--- fleet back saved till", `r` packed list of the members that lack units, each as id, lack, turn,
+-- fleet back each till", `r` packed list of the members that lack units, each as id, lack, turn,
 -- tag, step, till, and for each member `m:<id>` as "granted spent expiry lack turn tag step until".
 -- ARGV: id, capacity, rate, scale, ttl (us), base, spent, least, want, memory ('' for none), told
 -- ('' for none), own, calm, weight (1 to 100), away, floor, pause (us). `told` is the level that the provider has
@@ -30,7 +30,9 @@
 --
 -- The first member that was away and comes back begins a return. The account has saved units during
 -- the outage, and the members have used some of them. So the part of each member that has not
--- reported yet is withheld: of what was saved, and of what arrives. A return lasts for one lease.
+-- reported yet is withheld (`each`, in parts): of what was saved, and of what arrives. What arrives at a
+-- full account is lost, and those members have used it, so it is withheld no more. When a member reports, the
+-- account pays at most this part for the own units of the member. A return lasts for one lease.
 --
 -- Numbers are doubles, which hold each integer up to 2^53. Why each result is exact:
 -- * The capacity is at most 2^52 and the level is between -capacity and capacity.
@@ -117,6 +119,7 @@ local resumes = level and tonumber(stored[14] or 0) or 0
 local now, offset, stepped = steady(before, tonumber(stored[9] or 0))
 local is_scarce = now <= scarce_until
 local saved -- during the time without an exchange
+local arrived, lost = 0, 0 -- since the last exchange, and the part of it that had no room
 
 if memory then
     memory = moved(0, bounded(memory, -MOST_UNITS, MOST_UNITS))
@@ -135,6 +138,8 @@ else
     local had = level
     local passed = math.max(0, now - math.max(before, resumes))
     level = bounded(level + passed * rate, -capacity, capacity)
+    arrived = math.min(MOST, passed * rate)
+    lost = math.max(0, arrived - (capacity - had))
     if now - before >= math.floor(ttl / 10) then
         saved = level - had
     end
@@ -144,27 +149,6 @@ else
         level = bounded(level - (origin - memory), -capacity, capacity)
         origin = memory
     end
-end
-
-local since, fleet, back, till_back
-if stored[11] then
-    local form = '^(%S+) (%S+) (%S+) (%S+) (%S+)$'
-    local numbers = { string.match(stored[11], form) }
-    if tonumber(numbers[5]) > now then
-        since, fleet, back = tonumber(numbers[1]), tonumber(numbers[2]), tonumber(numbers[3])
-        saved, till_back = tonumber(numbers[4]), tonumber(numbers[5])
-    end
-end
-if not since and away > 1 and saved then
-    since, fleet, back, till_back = now, away, 0, now + ttl
-end
-local withheld = 0
-if since then
-    if record and record.expiry < since + ttl or not record and away > 0 then
-        back = math.min(fleet, back + 1)
-    end
-    local in_doubt = math.min(MOST_PARTS, saved + (now - since) * rate)
-    withheld = math.floor(in_doubt / fleet) * (fleet - back)
 end
 
 -- The members that lack units. Unpacking is much faster than reading all records.
@@ -232,7 +216,34 @@ local function calmed(held_units)
     end
     return math.min(level, math.max(0, calm - held_units * scale))
 end
+local uncalmed = level
 level = calmed(all_held) -- what was held until now left no room for a refill
+
+local since, fleet, back, each, till_back
+if stored[11] then
+    local form = '^(%S+) (%S+) (%S+) (%S+) (%S+)$'
+    local numbers = { string.match(stored[11], form) }
+    if tonumber(numbers[5]) > now then
+        since, fleet, back = tonumber(numbers[1]), tonumber(numbers[2]), tonumber(numbers[3])
+        till_back = tonumber(numbers[5])
+        each = math.min(MOST_PARTS, tonumber(numbers[4]) + math.ceil(arrived / fleet))
+    end
+end
+if not since and away > 1 and saved then
+    since, fleet, back, till_back = now, away, 0, now + ttl
+    each, lost = math.floor(saved / fleet), 0
+end
+local withheld, charged = 0, MOST
+if since then
+    if back < fleet then
+        lost = math.min(MOST, lost + (uncalmed - level))
+        each = math.max(0, each - math.floor(lost / (fleet - back)))
+    end
+    if record and record.expiry < since + ttl or not record and away > 0 then
+        back, charged = math.min(fleet, back + 1), each
+    end
+    withheld = each * (fleet - back)
+end
 
 local is_new = record and 0 or 1
 local granted = base
@@ -244,7 +255,7 @@ if spent > granted then -- the member spent more than its lease, so the account 
     level = moved(level, granted - spent + own)
     -- The refill of the same time above the capacity is lost. So own units only empty the account.
     -- Otherwise the fleet would wait for its full refill after each long absence of the server.
-    level = math.max(moved(level, -own), math.min(level, 0))
+    level = math.max(level - math.min(charged, own * scale), math.min(level, 0))
     granted = spent
 end
 local held = granted - spent
@@ -412,7 +423,7 @@ redis.call('HSET', key, 'l', text(level), 't', text(now), 's', text(scale), 'b',
     'h', text(all_held))
 
 if since then
-    local numbers = { text(since), text(fleet), text(back), text(saved), text(till_back) }
+    local numbers = { text(since), text(fleet), text(back), text(each), text(till_back) }
     redis.call('HSET', key, 'q', table.concat(numbers, ' '))
 elseif stored[11] then
     redis.call('HDEL', key, 'q')

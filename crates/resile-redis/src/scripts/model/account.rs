@@ -17,16 +17,33 @@ pub(crate) struct Return {
     /// The members, and those that have reported.
     fleet: i128,
     back: i128,
-    /// The parts that the account saved during the outage.
-    saved: i128,
+    /// The parts that are withheld for each member that has not reported.
+    each: i128,
     till: i128,
 }
 
+/// The refill since the last exchange, in parts.
+struct Refill {
+    /// What the account saved, if nobody has exchanged for a while.
+    saved: Option<i128>,
+    arrived: i128,
+    /// The part of what arrived that had no room.
+    lost: i128,
+}
+
 impl Return {
+    /// Withholds the part of each member of what arrived. Those that have not reported have used what was lost,
+    /// so it is withheld no more.
+    fn arrive(&mut self, arrived: i128, lost: i128) {
+        self.each = (self.each + ceil(arrived, self.fleet)).min(MOST_PARTS);
+        if self.back < self.fleet {
+            self.each = (self.each - lost / (self.fleet - self.back)).max(0);
+        }
+    }
+
     /// Returns the parts that are withheld for the members that have not reported.
-    fn withheld(&self, now: i128, rate: i128) -> i128 {
-        let in_doubt = (self.saved + (now - self.since) * rate).min(MOST_PARTS);
-        in_doubt / self.fleet * (self.fleet - self.back)
+    const fn withheld(&self) -> i128 {
+        self.each * (self.fleet - self.back)
     }
 }
 
@@ -58,9 +75,8 @@ impl Account {
     }
 
     /// Brings the level to the present, in the scale of the request. `before` is the time of the
-    /// last exchange. Returns the parts that the account saved, if nobody has exchanged for a
-    /// while.
-    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) -> Option<i128> {
+    /// last exchange.
+    fn refill(&mut self, before: i128, capacity: i128, request: &LeaseRequest<'_>) -> Refill {
         let rate = i128::from(request.rate).clamp(0, MOST_PARTS);
         let scale = i128::from(request.scale).clamp(1, MOST_PARTS);
         let (ttl, now) = (micros(request.ttl), self.time.now);
@@ -80,7 +96,7 @@ impl Account {
                 ..Self::default()
             };
             self.origin = self.level;
-            return Some(self.level.max(0));
+            return Refill { saved: Some(self.level.max(0)), arrived: 0, lost: 0 };
         }
         if self.scale != scale {
             for parts in [&mut self.level, &mut self.origin] {
@@ -89,15 +105,18 @@ impl Account {
             self.scale = scale;
         }
         let had = bound(self.level);
-        self.level = bound(had + (now - before.max(self.resumes)).max(0) * rate);
+        let refill = (now - before.max(self.resumes)).max(0) * rate;
+        self.level = bound(had + refill);
         let saved = (now - before >= ttl / 10).then_some(self.level - had);
+        let arrived = refill.min(MOST_HELD);
+        let lost = (arrived - (capacity - had)).max(0);
         let is_young = now - self.birth < ttl;
         let is_known = self.records.contains_key(request.id);
         if let Some(memory) = memory.filter(|_| is_young && !is_known) {
             self.level = bound(self.level - (self.origin - memory).max(0));
             self.origin = self.origin.min(memory);
         }
-        saved
+        Refill { saved, arrived, lost }
     }
 
     /// Takes from the level what an account and its members do not keep while no member lacks units: both
@@ -124,21 +143,35 @@ impl Account {
         held.min(floor.max(before).max(room - others))
     }
 
-    /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld.
-    fn take_back(&mut self, saved: Option<i128>, request: &LeaseRequest<'_>) -> i128 {
+    /// Begins, goes on with or ends the return of the members. Returns the parts that are withheld, and the most
+    /// that the account pays for the own units of this member.
+    /// `cut` are those that a calm account does not keep.
+    fn take_back(
+        &mut self,
+        refill: &Refill,
+        cut: i128,
+        request: &LeaseRequest<'_>,
+    ) -> (i128, i128) {
         let (now, ttl) = (self.time.now, micros(request.ttl));
         let away = i128::from(request.away).min(1 << 20);
         self.returning = self.returning.filter(|returning| returning.till > now);
-        if let Some(saved) = saved.filter(|_| self.returning.is_none() && away > 1) {
-            let till = now + ttl;
-            self.returning = Some(Return { since: now, fleet: away, back: 0, saved, till });
-        }
         let record = self.records.get(request.id);
-        let Some(returning) = &mut self.returning else { return 0 };
+        if let Some(returning) = &mut self.returning {
+            returning.arrive(refill.arrived, (refill.lost + cut).min(MOST_HELD));
+        }
+        if let Some(saved) = refill.saved.filter(|_| self.returning.is_none() && away > 1) {
+            let (each, till) = (saved.div_euclid(away), now + ttl);
+            let mut returning = Return { since: now, fleet: away, back: 0, each, till };
+            returning.arrive(0, cut);
+            self.returning = Some(returning);
+        }
+        let Some(returning) = &mut self.returning else { return (0, i128::MAX) };
+        let mut charged = i128::MAX;
         if record.map_or(away > 0, |record| record.expiry < returning.since + ttl) {
             returning.back = (returning.back + 1).min(returning.fleet);
+            charged = returning.each;
         }
-        returning.withheld(now, i128::from(request.rate).clamp(0, MOST_PARTS))
+        (returning.withheld(), charged)
     }
 
     /// Ends the leases of the members that are gone. What arrives within a ttl counts as spent.
@@ -224,10 +257,11 @@ impl Model<LeaseRequest<'_>> for Account {
             [request.least, request.want].map(|n| i128::from(n).clamp(0, MOST_UNITS));
         let want = if ttl == 0 { 0 } else { want };
 
-        let saved = self.refill(before, capacity, request);
-        let withheld = self.take_back(saved, request);
+        let refill = self.refill(before, capacity, request);
         self.sweep(now, ttl, capacity, rate);
+        let uncalmed = self.level;
         self.calm(request, capacity);
+        let (withheld, charged) = self.take_back(&refill, uncalmed - self.level, request);
 
         let scale = self.scale;
         let room = capacity / scale;
@@ -236,7 +270,7 @@ impl Model<LeaseRequest<'_>> for Account {
         let debt = (spent - granted).max(0);
         let own = i128::from(request.own).clamp(0, MOST_UNITS).min(debt);
         self.level = (self.level - (debt - own) * scale).max(-capacity);
-        self.level = (self.level - own * scale).max(self.level.min(0));
+        self.level = (self.level - (own * scale).min(charged)).max(self.level.min(0));
         let (before, mut held) = self.hold((granted - spent).max(0), record, rate, capacity);
         if rate == 0 {
             held = self.deposited(held, before, request, capacity);
@@ -328,8 +362,8 @@ impl Model<LeaseRequest<'_>> for Account {
         for (name, value) in names.zip(values.into_iter().chain(others)) {
             stored.insert(name.to_string(), value.to_string());
         }
-        if let Some(Return { since, fleet, back, saved, till }) = self.returning {
-            stored.insert("q".to_owned(), format!("{since} {fleet} {back} {saved} {till}"));
+        if let Some(Return { since, fleet, back, each, till }) = self.returning {
+            stored.insert("q".to_owned(), format!("{since} {fleet} {back} {each} {till}"));
         }
         let waiting = self.records.iter().filter(|(_, record)| record.lack > 0);
         let places: Vec<_> = waiting
