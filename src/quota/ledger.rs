@@ -207,8 +207,9 @@ impl Quota {
     /// Ends an attempt that the provider refused. Tokens that no usage has charged are given back,
     /// but never to a reported level, which does not contain them. If the caller's own limit refused it
     /// and the answer has reported no level, every level becomes 0, and nothing refills before `resume`:
-    /// the provider counts nothing during a hold that could be used after it. Otherwise the two times do
-    /// not count. Returns what is worth a line.
+    /// the provider counts nothing during a hold that could be used after it. The same holds for a level of
+    /// which the answer says no more than that it is 0. Otherwise the two times do not count. Returns what is
+    /// worth a line.
     #[cold]
     pub(crate) fn refuse(
         &self,

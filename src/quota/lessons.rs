@@ -30,7 +30,7 @@ impl Quota {
             let bucket = self.buckets[dimension.index()].as_ref()?;
             if let Some(remaining) = limit.remaining {
                 reserved.note_reported();
-                bucket.pace().note_reported();
+                bucket.pace().note_reported(&limit);
                 let before = (self.line.len() > 0).then(|| bucket.level(now));
                 self.lower(dimension, remaining, now);
                 // An answer that only tells of its own cost is not worth a walk along the queue.
@@ -47,7 +47,8 @@ impl Quota {
     }
 
     /// Empties a dimension after a refusal for the caller's own limit. After a report it stays as
-    /// reported, and its limit is not the cause if the amount would still fit.
+    /// reported, and its limit is not the cause if the amount would still fit. A bare report says nothing of the
+    /// refill, so the dimension refills after the hold, as without a report.
     pub(super) fn empty(
         &self,
         dimension: Dimension,
@@ -70,7 +71,7 @@ impl Quota {
             let cost = bucket.rate().time_of(u64::from(amount));
             bucket.pace().refuse(bucket.rate(), cost, resume, now)
         };
-        if !is_reported {
+        if !is_reported || bucket.pace().is_bare() {
             self.lower(dimension, 0, until);
         }
         bucket.note_emptied();

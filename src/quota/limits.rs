@@ -67,9 +67,17 @@ impl Limit {
     }
 
     /// Creates the state with this number of units that remain.
+    ///
+    /// With a refusal, 0 of an unknown limit says nothing of the refill. So nothing refills until the hold of the
+    /// refusal ends, as after a refusal without a report.
     #[must_use]
     pub const fn of_remaining(units: u64) -> Self {
         Self { limit: None, remaining: Some(units), reset: None, window: None }
+    }
+
+    /// Returns whether this says that nothing is left, and neither how much there is nor when it is reset.
+    pub(super) fn is_bare(&self) -> bool {
+        *self == Self::of_remaining(0)
     }
 }
 

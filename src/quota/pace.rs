@@ -20,6 +20,8 @@ pub(super) struct Pace {
     is_on: AtomicBool,
     /// The same, set once an answer has reported what is left.
     is_reported: AtomicBool,
+    /// The same, set while the last report is [bare](Limit::is_bare).
+    is_bare: AtomicBool,
     /// True if this process has warned alone of a lower limit. Read for a line only, so it is no subject of a model and
     /// always the standard library's.
     #[cfg(feature = "fleet")]
@@ -84,6 +86,7 @@ impl Pace {
         Self {
             is_on: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
+            is_bare: AtomicBool::new(false),
             #[cfg(feature = "fleet")]
             has_warned: AtomicBool::new(false),
             state: Mutex::new(State::new()),
@@ -96,8 +99,14 @@ impl Pace {
     }
 
     /// Notes that an answer has reported what is left.
-    pub(super) fn note_reported(&self) {
+    pub(super) fn note_reported(&self, limit: &Limit) {
         self.is_reported.store(true, Ordering::Relaxed);
+        self.is_bare.store(limit.is_bare(), Ordering::Relaxed);
+    }
+
+    /// Returns true if the last report says nothing of the refill.
+    pub(super) fn is_bare(&self) -> bool {
+        self.is_bare.load(Ordering::Relaxed)
     }
 
     /// Returns true if an answer has reported what is left. A provider reports the same dimensions

@@ -349,7 +349,9 @@ async fn ends_around_a_report(learning: Learning) -> Vec<(u64, bool)> {
             if sent.get() != 11 {
                 return Ok(());
             }
-            learn(Limits::new().with(Dimension::Requests, Limit::of_remaining(0)));
+            let mut requests = Limit::of(10, None);
+            requests.remaining = Some(0);
+            learn(Limits::new().with(Dimension::Requests, requests));
             Err("throttled")
         };
         let call = retry(ask, policy, Never).on(&upstream);

@@ -30,6 +30,13 @@ fn levels(quota: &ByHand) -> [i64; 3] {
     TOKENS.map(|dimension| quota.level_at(dimension, NOW).unwrap())
 }
 
+/// What an answer says of a limit of so many units.
+const fn left_of(limit: u64, remaining: u64) -> Limit {
+    let mut left = Limit::of(limit, None);
+    left.remaining = Some(remaining);
+    left
+}
+
 /// Ends an attempt with this verdict, whose answer has reported this usage and these limits.
 fn settle(
     target: &AtCost<'_, &Upstream<ManualTimer>>,
@@ -322,6 +329,27 @@ proptest! {
     }
 }
 
+/// A report of nothing left with the limit tells how the level refills. Without it nothing refills before the end
+/// of the hold, as after a refusal without a report, and the other levels stay.
+#[test]
+fn a_report_of_nothing_left_and_no_more_refills_after_the_hold() {
+    let (hold, until) = (Duration::from_secs(6), NOW + Duration::from_secs(6));
+    let after = |limits: Option<Limits>| {
+        let quota = ByHand::new(quota().with_requests(RATE));
+        let cost = Cost::input(100).with_max_output(200);
+        let mut refused = quota.try_reserve(cost, NOW).unwrap();
+        limits.iter().for_each(|limits| refused.learn(limits, NOW));
+        refused.failed(&Verdict::throttled().after(hold), NOW);
+        (quota.level_at(Dimension::Requests, until), levels(&quota))
+    };
+    let of_requests = |limit| after(Some(Limits::new().with(Dimension::Requests, limit)));
+    let [bare, whole] = [Limit::of_remaining(0), left_of(1_000, 0)].map(of_requests);
+    let without = after(None);
+    assert_eq!([bare.0, whole.0], [without.0, Some(100)]);
+    assert_eq!([bare.1, whole.1], [[1_000; 3]; 2]);
+    assert_ne!(without.1, [1_000; 3]);
+}
+
 /// A dimension that no answer reports gets the tokens of a refused attempt back. The requests may be a
 /// limit that only the provider has.
 #[test]
@@ -334,7 +362,7 @@ fn a_report_of_requests_keeps_no_tokens() {
             let quota = ByHand::new(if is_limited { plain.with_requests(RATE) } else { plain });
             let cost = Cost::input(100).with_max_output(200);
             let mut refused = quota.try_reserve(cost, NOW).unwrap();
-            let limits = Limits::new().with(Dimension::Requests, Limit::of_remaining(left));
+            let limits = Limits::new().with(Dimension::Requests, left_of(1_000, left));
             refused.learn(&limits, NOW);
             refused.failed(&Verdict::throttled(), NOW);
             assert_eq!(levels(&quota), [tokens; 3], "{charge:?} {is_limited} {left}");
@@ -354,7 +382,7 @@ fn the_next_cost_waits_from_the_reported_level_on() {
             let quota = ByHand::new(Quota::new().with_tokens(rate).with_charge(charge));
             let cost = Cost::input(1_000).with_max_output(9_000);
             let mut refused = quota.try_reserve(cost, NOW).unwrap();
-            let limits = Limits::new().with(Dimension::Tokens, Limit::of_remaining(told));
+            let limits = Limits::new().with(Dimension::Tokens, left_of(30_000, told));
             refused.learn(&limits, NOW);
             refused.failed(&Verdict::throttled(), NOW);
             let wait = Duration::from_millis(millis);
@@ -375,7 +403,7 @@ fn the_level_is_the_largest_cost_that_begins() {
             let cost = Cost::input(100).with_max_output(300);
             for _ in 0..2 {
                 let Ok(mut refused) = quota.try_reserve(cost, NOW) else { break };
-                let told = Limit::of_remaining(told);
+                let told = left_of(1_000, told);
                 refused.learn(&Limits::new().with(Dimension::Tokens, told), NOW);
                 refused.failed(&Verdict::throttled(), NOW);
             }
