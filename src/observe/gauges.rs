@@ -4,9 +4,7 @@ use std::time::Duration;
 use crate::breaker::State;
 #[cfg(feature = "fleet")]
 use crate::fleet::{State as FleetState, Status};
-use crate::quota::Levels;
-#[cfg(feature = "fleet")]
-use crate::quota::{Dimension, Rate};
+use crate::quota::{Levels, Scarce};
 
 /// The state of an upstream's parts. A part that the upstream does not have is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,9 +41,8 @@ pub struct Gauges {
     /// attempt of this one too.
     #[cfg(feature = "fleet")]
     pub(crate) is_throttled_too: bool,
-    /// The limit of a shared quota of which the least is left, and its units as far as it is used.
-    #[cfg(feature = "fleet")]
-    pub(crate) scarce: Option<(Dimension, Rate, u32)>,
+    /// The limit of the quota that holds the call of the event.
+    pub(crate) scarce: Option<Scarce>,
     /// True while the cooldown holds calls because the program asked for it by hand.
     pub(crate) is_hold_by_hand: bool,
     /// True while the breaker is open, and another process probes when its open time is over.
@@ -77,43 +74,42 @@ impl Gauges {
         false
     }
 
-    /// Writes what makes calls wait for the quota, as far as it is known: the limit that the processes share, and the
-    /// output tokens of attempts in flight. The provider may count less than these.
+    /// Writes what makes calls wait for the quota, as far as it is known: who uses its limit, the limit, and the output
+    /// tokens of attempts in flight if they count for it. The provider may count less than these.
     pub(super) fn write_cause(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_shared_limit(f)?;
+        self.write_limit(f)?;
         match self.quota.map_or(0, |levels| levels.reserved) {
-            0 => Ok(()),
-            reserved => write!(f, "{reserved} output tokens are reserved by attempts in flight, "),
+            reserved if reserved > 0 && self.scarce.is_none_or(|scarce| scarce.has_output()) => {
+                write!(f, "{reserved} output tokens are reserved by attempts in flight, ")
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Writes the limit that the processes of a fleet share, if it is known: "4 processes share the limit of
-    /// requests (100 per 1s), ". In safe mode nobody shares, and each process has a part of the limit.
-    #[cfg_attr(
-        not(feature = "fleet"),
-        expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "no other process")
-    )]
-    fn write_shared_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the limit that holds the call, and who shares it: "4 processes share the limit of requests (100 per 1s), ".
+    /// In safe mode nobody shares, and each process has a part of the limit.
+    fn write_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(scarce) = self.scarce else { return Ok(()) };
         #[cfg(feature = "fleet")]
-        if let (Some(fleet), Some((dimension, rate, used))) = (self.fleet, self.scarce) {
-            let (members, noun) = (fleet.members, dimension.noun());
-            match fleet.state {
-                FleetState::Safe => f.write_str(
+        if let (Some(fleet), Scarce::Rate { dimension, rate, used }) = (self.fleet, scarce) {
+            let is_safe = fleet.state == FleetState::Safe;
+            if is_safe {
+                f.write_str(
                     "exchanges with the store of the fleet fail, so this process uses its part of the whole",
-                )?,
-                _ if members > 1 => write!(f, "{members} processes share the")?,
-                _ => return Ok(()),
+                )?;
+            } else if fleet.members > 1 {
+                write!(f, "{} processes share the", fleet.members)?;
             }
-            let (count, period) = (rate.count(), rate.period());
-            write!(f, " limit of {noun} ({count} per {period:?}")?;
-            if used != count {
-                write!(f, ", now {used}")?;
+            if is_safe || fleet.members > 1 {
+                let (noun, count, period) = (dimension.noun(), rate.count(), rate.period());
+                write!(f, " limit of {noun} ({count} per {period:?}")?;
+                if used != count {
+                    write!(f, ", now {used}")?;
+                }
+                return f.write_str("), ");
             }
-            f.write_str("), ")?;
         }
-        #[cfg(not(feature = "fleet"))]
-        let _ = f;
-        Ok(())
+        write!(f, "{scarce}, ")
     }
 
     /// Returns whether the budget is spent in this process only.

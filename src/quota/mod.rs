@@ -163,6 +163,7 @@ pub(crate) mod quota;
 mod rate;
 mod refill;
 mod reserved;
+mod scarce;
 mod shadow;
 #[cfg(feature = "fleet")]
 mod shared;
@@ -191,6 +192,7 @@ pub(crate) use meter::{Collecting, Report};
 pub use meter::{learn, record};
 pub use rate::Rate;
 pub(crate) use reserved::Reserved;
+pub(crate) use scarce::Scarce;
 pub use shadow::Shadow;
 #[cfg(feature = "fleet")]
 pub use shared::Learned;

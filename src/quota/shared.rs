@@ -71,18 +71,6 @@ impl Quota {
         self.buckets[dimension.index()].as_ref().map_or(0, |bucket| bucket.lease().resumes_at())
     }
 
-    /// Returns the limit of which the least is left at `now`, and its units as far as it is used.
-    pub(crate) fn scarce(&self, now: u64) -> Option<(Dimension, Rate, u32)> {
-        let limits = Dimension::ALL.into_iter().filter_map(|dimension| {
-            let bucket = self.buckets[dimension.index()].as_ref()?;
-            let rate = bucket.limit();
-            let left = i128::from(bucket.level(now)) * 1_000 / i128::from(rate.burst().max(1));
-            let used = f64::from(rate.count()) * bucket.pace().share();
-            Some((left, (dimension, rate, round(used))))
-        });
-        limits.min_by_key(|(left, _)| *left).map(|(_, limit)| limit)
-    }
-
     /// Returns the amounts of the calls in the queue.
     pub(crate) fn waiting_for(&self, dimension: Dimension) -> Waiting {
         self.line.amounts(dimension)
@@ -114,11 +102,6 @@ impl Quota {
             bucket.pace().note_alone(is_lower);
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn round(units: f64) -> u32 {
-    units.round() as u32
 }
 
 /// The lesson of a process about a limit. The numbers are shares of its configured limit.

@@ -339,6 +339,12 @@ fn emit_of<X: Endpoint>(
     kind: EventKind<'_>,
     kinds: Option<&Kinds>,
 ) {
-    let (upstream, gauges) = (target.name(), parts.gauges(|| now));
+    let (upstream, mut gauges) = (target.name(), parts.gauges(|| now));
+    if let EventKind::Limiting { by: HeldBy::Quota, .. }
+    | EventKind::StillLimiting { by: HeldBy::Quota, .. } = kind
+    {
+        let quota = parts.quota.as_ref();
+        gauges.scarce = quota.and_then(|quota| quota.scarce(&target.demand().cost, now));
+    }
     target.observe(&Event { upstream, call: None, kind, gauges, place: None, kinds });
 }

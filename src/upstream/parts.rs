@@ -108,12 +108,7 @@ impl Parts {
                 && hold_end.is_some_and(|end| self.fleet.outlasts_joined(end)),
             #[cfg(feature = "fleet")]
             lacks_lease: self.lacks_lease(),
-            #[cfg(feature = "fleet")]
-            scarce: self
-                .quota
-                .as_ref()
-                .filter(|_| self.fleet.is_shared())
-                .and_then(|quota| quota.scarce(now)),
+            scarce: None,
             is_hold_by_hand: cooldown.is_some_and(Cooldown::is_by_hand),
             is_probed: breaker.is_some_and(|(state, it)| state == State::Open && it.is_probed()),
             is_quota_full: self.full_queue(HeldBy::Quota).is_some(),

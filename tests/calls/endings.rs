@@ -467,8 +467,8 @@ fn a_call_that_does_not_queue_is_not_counted_in_the_queue() {
     let lines = lines.into_inner();
     assert_eq!(
         lines[0],
-        "feed: quota used up: this attempt is refused, because it would wait 30.0s, 0 queued, \
-         further calls wait or are refused"
+        "feed: quota used up: this attempt is refused, because it would wait 30.0s, \
+         the limit is 60 tokens per 60s, 0 queued, further calls wait or are refused"
     );
     assert_eq!(lines.len(), 2, "{lines:#?}");
 }

@@ -221,7 +221,7 @@ fn a_used_up_quota_is_two_lines_and_a_full_queue_is_one_more() {
         retry(op, RetryPolicy::none(), Never).on(feed.at_cost(Cost::default()))
     };
     drive(join_all((0..5).map(|_| quick())), &timer);
-    let used_up = "WARN feed: quota used up: it holds this attempt for 1.0s, 1 queued, further calls \
+    let used_up = "WARN feed: quota used up: it holds this attempt for 1.0s, the limit is 1 request per 1s, 1 queued, further calls \
                    wait or are refused";
     assert_eq!(lines(), [used_up]);
     timer.advance(SECOND * 20);
@@ -238,7 +238,7 @@ fn a_used_up_quota_is_two_lines_and_a_full_queue_is_one_more() {
     for _ in 0..2 {
         drive(join_all((0..5).map(|_| quick())), &timer);
     }
-    let no_queue = "WARN feed: quota: its queue of 2 is full, calls are refused";
+    let no_queue = "WARN feed: quota: its queue of 2 is full, the limit is 1 request per 1s, calls are refused";
     assert_eq!(lines(), [used_up, no_queue], "once in a strain");
     timer.advance(SECOND * 20);
     drive(quick(), &timer).unwrap();

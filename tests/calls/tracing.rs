@@ -959,7 +959,7 @@ async fn waits_and_refusals_of_a_quota_are_named() {
     let ask = |cost| retry(down, RetryPolicy::new(), Never).on(feed.at_cost(Cost::input(cost)));
     ask(100).await.unwrap();
     ask(50).await.unwrap();
-    let used_up = "feed: quota used up: it holds this attempt for 500.0ms, 1 queued, further calls \
+    let used_up = "feed: quota used up: it holds this attempt for 500.0ms, the limit is 100 tokens per 1s, 1 queued, further calls \
                    wait or are refused";
     assert_eq!(
         messages(),

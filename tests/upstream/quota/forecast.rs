@@ -73,7 +73,7 @@ async fn a_retry_that_the_quota_holds_beyond_the_deadline_ends_the_call_at_once(
     assert_eq!(gave_up.to_string(), format!("tokens: gave up after 1 attempt, {words}"));
     assert!(lines.iter().all(|line| !line.contains("retrying")), "{lines:#?}");
     let emptied = "tokens: quota emptied by a rate limit of the upstream: this attempt is refused, \
-                   because it would wait 46.0s, 0 queued, further calls wait or are refused";
+                   because it would wait 46.0s, the limit is 60 tokens per 60s, 0 queued, further calls wait or are refused";
     assert!(lines.iter().any(|line| line == emptied), "{lines:#?}");
     assert_eq!(upstream.quota().unwrap().waiting(), 0);
 }
@@ -90,7 +90,7 @@ async fn the_log_promises_no_retry_before_the_quota_has_the_units() {
     assert!(lines.iter().any(|line| line.ends_with(announced)), "{lines:#?}");
     // The hold of the cooldown is over when the attempt waits for the quota.
     let emptied = "tokens: quota emptied by a rate limit of the upstream: it holds this attempt for \
-                   40.0s, 1 queued, further calls wait or are refused";
+                   40.0s, the limit is 60 tokens per 60s, 1 queued, further calls wait or are refused";
     assert!(lines.iter().any(|line| line == emptied), "{lines:#?}");
 }
 
@@ -145,9 +145,54 @@ async fn the_line_of_a_quota_names_the_output_that_attempts_in_flight_reserve() 
     };
     let (first, second) = tokio::join!(ask(), ask());
     assert!(first.is_ok() && second.is_ok());
-    let line = "model: quota used up: 6000 output tokens are reserved \
+    let line = "model: quota used up: the limit is 8000 tokens per 60s, 6000 output tokens are reserved \
                 by attempts in flight, 1 queued, further calls wait or are refused";
     assert_eq!(lines.into_inner().unwrap(), [line]);
+}
+
+/// The line names the limit that holds the attempt, and tokens that are reserved only if they do. Without a lack of units
+/// it is the number of attempts in flight.
+#[tokio::test(start_paused = true)]
+async fn the_line_of_a_quota_names_the_limit_that_holds_the_attempt() {
+    const RESERVED: &str = "6000 output tokens are reserved by attempts in flight, ";
+    let both = |requests, tokens| {
+        let quota = Quota::new().with_requests(Rate::per_minute(requests));
+        quota.with_tokens(Rate::per_minute(tokens))
+    };
+    let requests = "the limit is 1 request per 60s, ".to_owned();
+    let tokens = format!("the limit is 8000 tokens per 60s, {RESERVED}");
+    let in_flight = "the limit is 1 attempt in flight, ".to_owned();
+    for (quota, cause) in [
+        (both(1, 20_000), requests),
+        (both(10, 8_000), tokens),
+        (both(10, 20_000).with_concurrency(1), in_flight),
+    ] {
+        let model = Upstream::new("model").with_quota(quota);
+        let lines = Mutex::new(vec![]);
+        let note = |event: &Event<'_>| {
+            if let EventKind::Limiting { by: HeldBy::Quota, .. } = event.kind {
+                lines.lock().unwrap().push(event.to_string());
+            }
+        };
+        let model = model.at_cost(Cost::input(100).with_max_output(6_000));
+        let ask = || {
+            let answer = async |_| {
+                tokio::time::sleep(SECOND).await;
+                Ok::<_, &str>(())
+            };
+            retry(answer, policy().with_total_timeout(SECOND * 90), Never)
+                .on(model.observed_by(&note))
+        };
+        let (first, second) = tokio::join!(ask(), ask());
+        assert!(first.is_ok() && second.is_ok());
+        let lines = lines.into_inner().unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let end = format!("{cause}1 queued, further calls wait or are refused");
+        assert!(
+            lines[0].ends_with(&end) && lines[0].contains(RESERVED) == cause.contains(RESERVED),
+            "{lines:?}"
+        );
+    }
 }
 
 /// The quota has units left after a failure that is no refusal, but not enough of them.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use resile::Quota;
-use resile::quota::{Charge, Dimension, Limits, Rate, Usage};
+use resile::quota::{Charge, Dimension, Limit, Limits, Rate, Usage};
 
 use crate::by_hand::{ByHand, Refusal};
 
@@ -84,6 +84,8 @@ pub(crate) struct Model {
     largest: [u64; 2],
     /// The dimensions of which an answer has reported what is left.
     reported: [bool; 4],
+    /// The dimensions of which the last answer has only reported that nothing is left.
+    bare: [bool; 4],
 }
 
 /// An answer to [`Model::reserve`].
@@ -104,6 +106,7 @@ impl Model {
             unsettled: 0,
             largest: [0; 2],
             reported: [false; 4],
+            bare: [false; 4],
         }
     }
 
@@ -222,6 +225,7 @@ impl Model {
             held.has_limits |= is_limited || remaining == 0;
             if is_limited {
                 self.reported[dimension as usize] = true;
+                self.bare[dimension as usize] = limits.get(dimension) == Limit::of_remaining(0);
                 self.lower(dimension, remaining);
             }
         }
@@ -267,8 +271,11 @@ impl Model {
         if !held.has_output {
             self.unsettled -= held.output;
         }
-        if is_own_limit && !held.has_limits {
-            for dimension in Dimension::ALL {
+        for (index, dimension) in Dimension::ALL.into_iter().enumerate() {
+            let amount = i128::from(held.amounts()[index]);
+            let lacks =
+                self.buckets[index].as_ref().is_some_and(|it| i128::from(it.units()) < amount);
+            if is_own_limit && (!held.has_limits || self.bare[index] && lacks) {
                 self.lower(dimension, 0);
             }
         }

@@ -338,7 +338,9 @@ fn a_report_of_nothing_left_and_no_more_refills_after_the_hold() {
         let quota = ByHand::new(quota().with_requests(RATE));
         let cost = Cost::input(100).with_max_output(200);
         let mut refused = quota.try_reserve(cost, NOW).unwrap();
-        limits.iter().for_each(|limits| refused.learn(limits, NOW));
+        if let Some(limits) = limits {
+            refused.learn(&limits, NOW);
+        }
         refused.failed(&Verdict::throttled().after(hold), NOW);
         (quota.level_at(Dimension::Requests, until), levels(&quota))
     };
