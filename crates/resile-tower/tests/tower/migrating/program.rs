@@ -19,6 +19,7 @@ const POLICY: RetryPolicy = RetryPolicy::new()
 fn client() -> reqwest::Result<ClientWithMiddleware> {
     let http = reqwest::Client::builder()
         .retry(reqwest::retry::never())
+        .connect_timeout(Duration::from_secs(3))
         // For the body too. Longer than the attempt timeout, which cuts first.
         .read_timeout(Duration::from_secs(10))
         .build()?;
