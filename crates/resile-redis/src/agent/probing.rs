@@ -13,6 +13,8 @@ pub(super) struct Probing {
     may_probe: bool,
     /// The end of the permission of another process, or of the pause after a failed probe.
     others_until: Duration,
+    /// The end of the pause after a failed probe.
+    paused_until: Duration,
     /// The openings of the breaker, and the time at which the last one was seen.
     opened: (u32, Duration),
     /// True if a probe passed since the breaker opened, until the breaker is told.
@@ -80,8 +82,8 @@ impl Probing {
         Some((step, TTL))
     }
 
-    /// Returns the pause of another process that holds this breaker open for longer than `rest`, once.
-    /// Nobody has a permission for so long, so a probe has failed.
+    /// Returns the pause of another process that holds this breaker open for longer than `rest` by [`AHEAD`],
+    /// once.
     pub(super) fn prolonged(
         &mut self,
         step: ProbeStep,
@@ -92,10 +94,9 @@ impl Probing {
         if votes.are_closed() {
             return None;
         }
-        let until = self.others_until;
+        let until = self.paused_until;
         let is_own = step == ProbeStep::Failed;
-        let is_news = until > self.told_until.max(now + rest) + AHEAD;
-        let is_told = !is_own && is_news && until > now + TTL + AHEAD;
+        let is_told = !is_own && until > self.told_until.max(now + rest) + AHEAD;
         if is_own || is_told {
             self.told_until = until;
         }
@@ -132,6 +133,7 @@ impl Probing {
         let must_ask = step == ProbeStep::Look && !reply.held && !self.has_passed;
         let asks_until = if must_ask { self.others_until.min(now + AHEAD) } else { now };
         self.others_until = asks_until.max(now + reply.remaining);
+        self.paused_until = now + reply.pause;
         if self.failed_by != reply.failed_by {
             self.failed_by.clone_from(&reply.failed_by);
         }
@@ -147,10 +149,9 @@ impl Probing {
     }
 
     /// Returns whether another member has the turn to probe at `now`. In the pause after a failed probe nobody
-    /// has it yet, and the end of the pause is known.
+    /// has it before the last [`AHEAD`], and the end of the pause is known.
     fn is_probed(&self, now: Duration) -> bool {
-        let is_pause = self.failed_by.is_some() && self.others_until > now + TTL + AHEAD;
-        self.prober.is_some() && !is_pause
+        self.prober.is_some() && self.paused_until <= now + AHEAD
     }
 
     /// Forgets the other members, because the server does not answer. The pause or the turn that is known goes
@@ -188,6 +189,7 @@ mod tests {
         held: true,
         remaining: Duration::ZERO,
         passed: None,
+        pause: Duration::ZERO,
         failed_by: None,
         prober: None,
     };
@@ -213,8 +215,8 @@ mod tests {
             probing.step(&failed, &votes, 2 * SECOND),
             Some((ProbeStep::Failed, 4 * SECOND))
         );
-        let remaining = 4 * SECOND;
-        let reply = ProbeReply { held: false, remaining, ..PERMITTED };
+        let (remaining, pause) = (4 * SECOND, 4 * SECOND);
+        let reply = ProbeReply { held: false, remaining, pause, ..PERMITTED };
         probing.permit(ProbeStep::Failed, &reply, &votes, 2 * SECOND);
         assert_eq!(probing.step(&failed, &votes, 3 * SECOND), Some((ProbeStep::Look, TTL)));
         assert_eq!(probing.advice(&votes, 3 * SECOND), Advice::new().without_probe_for(3 * SECOND));
@@ -224,16 +226,12 @@ mod tests {
     fn the_pause_of_another_process_is_told_once_and_the_own_one_never() {
         let (mut probing, votes) = (Probing::default(), Votes::default());
         let mut told = |step, pause, rest, now| {
-            probing.permit(
-                step,
-                &ProbeReply { held: false, remaining: pause, ..PERMITTED },
-                &votes,
-                now,
-            );
+            let reply = ProbeReply { held: false, remaining: pause, pause, ..PERMITTED };
+            probing.permit(step, &reply, &votes, now);
             probing.prolonged(step, rest, &votes, now)
         };
         let look = ProbeStep::Look;
-        assert_eq!(told(look, 2 * SECOND, SECOND, SECOND), None, "another process probes");
+        assert_eq!(told(look, 2 * SECOND, SECOND, SECOND), None, "it is longer by a second only");
         assert_eq!(told(look, 9 * SECOND, SECOND, 2 * SECOND), Some(9 * SECOND));
         assert_eq!(told(look, 8 * SECOND, SECOND, 3 * SECOND), None);
         assert_eq!(told(look, 20 * SECOND, SECOND, 9 * SECOND), Some(20 * SECOND));
@@ -244,6 +242,18 @@ mod tests {
             "its own probe failed"
         );
         assert_eq!(told(look, 39 * SECOND, 60 * SECOND, 90 * SECOND), None, "it waits for longer");
+        assert_eq!(
+            told(look, 2 * SECOND, SECOND / 2, 200 * SECOND),
+            Some(2 * SECOND),
+            "a short one"
+        );
+        probing.permit(
+            look,
+            &ProbeReply { held: false, remaining: 3 * SECOND, ..PERMITTED },
+            &votes,
+            300 * SECOND,
+        );
+        assert_eq!(probing.prolonged(look, Duration::ZERO, &votes, 300 * SECOND), None, "a turn");
     }
 
     #[test]
@@ -269,14 +279,17 @@ mod tests {
     #[test]
     fn in_the_pause_after_a_failed_probe_nobody_has_the_turn() {
         let (mut probing, votes) = (Probing::default(), Votes::default());
-        let mut permit = |prober: Option<&str>, remaining, now| {
+        let mut permit = |prober: Option<&str>, remaining: Duration, now| {
             let [prober, failed_by] = [prober, Some("web-2")].map(|id| id.map(ToOwned::to_owned));
-            let reply = ProbeReply { held: false, remaining, prober, failed_by, ..PERMITTED };
+            let pause = (10 * SECOND).saturating_sub(now);
+            let reply =
+                ProbeReply { held: false, remaining, pause, prober, failed_by, ..PERMITTED };
             (probing.permit(ProbeStep::Acquire, &reply, &votes, now), probing.advice(&votes, now))
         };
         let pause = |length| Advice::new().without_probe_for(length);
         assert_eq!(permit(Some("web-3"), 9 * SECOND, SECOND), (false, pause(9 * SECOND)));
-        assert_eq!(permit(None, 8 * SECOND, 2 * SECOND), (false, pause(8 * SECOND)));
+        assert_eq!(permit(Some("web-3"), 2 * SECOND, 8 * SECOND), (false, pause(2 * SECOND)));
+        assert_eq!(permit(None, 3 * SECOND / 2, 8 * SECOND), (false, pause(3 * SECOND / 2)));
         let turn = pause(2 * SECOND).with_prober(true);
         assert_eq!(permit(Some("web-3"), 2 * SECOND, 9 * SECOND), (true, turn));
     }

@@ -103,7 +103,8 @@ async fn each_script_runs_on_the_time_of_the_server() {
     assert_eq!(reply, free());
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Failed)).await.unwrap();
     let failed_by = Some("a".to_owned());
-    assert_eq!(reply, ProbeReply { remaining: 10 * SECOND, failed_by, ..free() });
+    let (remaining, pause) = (10 * SECOND, 10 * SECOND);
+    assert_eq!(reply, ProbeReply { remaining, pause, failed_by, ..free() });
     let reply = run(&mut connection, "probe", &probe("a", ProbeStep::Passed)).await.unwrap();
     let passed = Some(Duration::ZERO);
     assert_eq!(reply, ProbeReply { passed, ..free() });
@@ -115,6 +116,7 @@ const fn free() -> ProbeReply {
         held: false,
         remaining: Duration::ZERO,
         passed: None,
+        pause: Duration::ZERO,
         failed_by: None,
         prober: None,
     }
@@ -311,7 +313,7 @@ proptest! {
             n.len() == 2 && n[1] >= 0 && n[0] >= n[1] && i64::try_from(texts) == Ok(n[1].min(8))
         });
         checks::<ProbeRequest<'_>>(&reply, 2, |n| {
-            n.len() == 3 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1
+            n.len() == 4 && is_flag(n[0]) && n[1] >= 0 && n[2] >= -1 && n[3] >= 0
         });
     }
 

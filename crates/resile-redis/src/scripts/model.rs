@@ -315,11 +315,12 @@ impl Model<ProbeRequest<'_>> for Probe {
         let prober = holder.or(turn);
         let rest = ceil((next.closed - now).max(others).max(0), 1_000);
         let passed = next.passed.map(|at| (now - at) / 1_000);
+        let pause = ceil((next.closed - now).max(0), 1_000);
         let failed_by = next.failed_by.clone();
         self.0 = (is_known || is_told).then_some(next);
         let millis = |millis: i128| Duration::from_millis(millis.try_into().unwrap());
-        let passed = passed.map(millis);
-        ProbeReply { held, remaining: millis(rest), passed, failed_by, prober }
+        let (remaining, passed, pause) = (millis(rest), passed.map(millis), millis(pause));
+        ProbeReply { held, remaining, passed, pause, failed_by, prober }
     }
 
     fn stored(&self) -> Stored {

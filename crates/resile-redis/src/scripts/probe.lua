@@ -8,8 +8,8 @@
 -- ARGV: id, ttl (ms), op: 0 releases, 1 acquires or renews, 2 only looks, 3 says that a probe
 -- failed and that nobody may probe for the ttl, 4 says that a probe passed. Then all may probe.
 -- Reply: 1 if `id` holds the lease, the time for which it must not probe (ms), the time since a
--- probe passed (ms, -1 for none), the id of the member whose probe failed, until `closed`, and that of
--- another member that holds the lease or has its turn before `id`.
+-- probe passed (ms, -1 for none), the time until `closed` (ms), the id of the member whose probe failed, until
+-- `closed`, and that of another member that holds the lease or has its turn before `id`.
 --
 -- A member that asks in vain waits in a queue, and one that had the lease is behind all that wait. So
 -- with m members each has its turn after m - 1 others, also if one of them fails each time. A member
@@ -107,4 +107,5 @@ elseif not held and turn ~= '' then
     rest, other = math.max(rest, AHEAD), turn
 end
 local ago = passed < 0 and -1 or math.floor((now - passed) / 1000)
-return { held and 1 or 0, math.ceil(math.max(0, rest) / 1000), ago, by, other }
+local pause = math.ceil(math.max(0, closed - now) / 1000)
+return { held and 1 or 0, math.ceil(math.max(0, rest) / 1000), ago, pause, by, other }

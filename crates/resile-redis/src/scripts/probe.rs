@@ -40,6 +40,8 @@ pub(crate) struct ProbeReply {
     pub(crate) remaining: Duration,
     /// The time since a probe of any member passed, if none has failed since.
     pub(crate) passed: Option<Duration>,
+    /// The time for which nobody may probe because a probe failed.
+    pub(crate) pause: Duration,
     /// The member whose probe failed, while nobody may probe because of that.
     pub(crate) failed_by: Option<String>,
     /// Another member that holds the lease, or whose turn comes first. It probes, or it does so when nobody
@@ -70,13 +72,13 @@ impl Request for ProbeRequest<'_> {
 
     fn parse(reply: &Value) -> Result<ProbeReply, ScriptError> {
         let parsed = || {
-            let ([held, remaining, passed], texts) = integers_and_texts(reply)?;
+            let ([held, remaining, passed, pause], texts) = integers_and_texts(reply)?;
             let [failed_by, prober] =
                 <[String; 2]>::try_from(texts).ok()?.map(|id| Some(id).filter(|id| !id.is_empty()));
             let millis = |millis: i64| Some(Duration::from_millis(millis.try_into().ok()?));
             let passed = if passed == -1 { None } else { Some(millis(passed)?) };
-            let (held, remaining) = (flag(held)?, millis(remaining)?);
-            Some(ProbeReply { held, remaining, passed, failed_by, prober })
+            let (held, remaining, pause) = (flag(held)?, millis(remaining)?, millis(pause)?);
+            Some(ProbeReply { held, remaining, passed, pause, failed_by, prober })
         };
         parsed().ok_or_else(|| garbage(Self::NAME, reply))
     }
