@@ -95,7 +95,7 @@ impl Desk {
                 Ok(Answer::Limits(store.run(&keys.limits(), &request).await?))
             }
             Job::Learn(reports) => {
-                let request = LearnedRequest { reports };
+                let request = LearnedRequest { id, reports };
                 Ok(Answer::Learned(store.run(&keys.learned(), &request).await?))
             }
             Job::Vote { calls, failures, is_open, ttl } => {

@@ -9,6 +9,7 @@ use super::apart::Apart;
 use super::step::Agent;
 use crate::keys;
 use crate::lease::Lease;
+use crate::name;
 use crate::scale::Scale;
 use crate::scripts::{Known, Report};
 
@@ -210,11 +211,13 @@ impl<M: Timer> Agent<'_, M> {
             if most < 0.999 && base < 0.999 * own.told_base {
                 own.told_base = base;
                 own.differs_since.get_or_insert(now);
+                let by = name::of_id(&known.by);
                 tracing::warn!(
                     target: "resile",
                     upstream,
+                    by,
                     "{upstream}: fleet: the members have different limits of {noun}: this one {} a \
-                     second, another one {}, and all use the lower one: give them the same",
+                     second, member {by} {}, and all use the lower one: give them the same",
                     digits(limit),
                     digits(base)
                 );

@@ -91,7 +91,8 @@ impl Server {
             }
             Job::Limits(known) => Answer::Limits(known.clone()),
             Job::Learn(reports) => {
-                Answer::Learned(self.lessons.step(micros, &LearnedRequest { reports }))
+                let request = LearnedRequest { id: &format!("p{id}"), reports };
+                Answer::Learned(self.lessons.step(micros, &request))
             }
             Job::Lease { key, scale, ask, ttl, .. } => {
                 let account = self.accounts.entry(key.clone()).or_default();

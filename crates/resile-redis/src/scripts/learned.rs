@@ -11,6 +11,8 @@ use crate::keys;
 /// `learned.lua`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LearnedRequest<'a> {
+    /// The id of the member.
+    pub(crate) id: &'a str,
     pub(crate) reports: &'a [Report],
 }
 
@@ -40,7 +42,7 @@ impl Report {
 }
 
 /// The knowledge of the fleet of one limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
     /// The lowest limit of all members.
     pub(crate) base: Rate,
@@ -48,6 +50,8 @@ pub(crate) struct Known {
     pub(crate) used: f64,
     /// True if this member has to tell operators of a change.
     pub(crate) is_news: bool,
+    /// The id of the member that last had the lowest limit.
+    pub(crate) by: String,
 }
 
 impl Request for LearnedRequest<'_> {
@@ -67,7 +71,8 @@ impl Request for LearnedRequest<'_> {
             let (name, own, change) = (report.name(), own.to_string(), change.to_string());
             [name, own, words(rate), change, text(*reported), text(*used)]
         };
-        self.reports.iter().flat_map(args).collect()
+        let reports = self.reports.iter().flat_map(args);
+        std::iter::once(self.id.to_owned()).chain(reports).collect()
     }
 
     fn parse(reply: &Value) -> Result<Self::Reply, ScriptError> {
@@ -88,9 +93,14 @@ impl Request for LearnedRequest<'_> {
             Value::BulkString(bytes) if bytes == b"1" => Some(true),
             _ => None,
         };
-        let known = fields.chunks(3).map(|fields| {
-            let [base, used, is_news] = fields else { return None };
-            Some(Known { base: rate(base)?, used: number(used)?, is_news: flag(is_news)? })
+        let text = |value: &Value| match value {
+            Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+            _ => None,
+        };
+        let known = fields.chunks(4).map(|fields| {
+            let [base, used, is_news, by] = fields else { return None };
+            let (base, used) = (rate(base)?, number(used)?);
+            Some(Known { base, used, is_news: flag(is_news)?, by: text(by)? })
         });
         known.collect::<Option<_>>().ok_or_else(|| garbage(Self::NAME, reply))
     }
@@ -113,22 +123,31 @@ mod tests {
             used: Some(0.25),
         };
         let none = Report { reported: None, used: None, is_set: true, own: 2.0, ..report };
-        let request = LearnedRequest { reports: &[report, none] };
+        let request = LearnedRequest { id: "web-1", reports: &[report, none] };
         let args = request.args();
         let words = "20 60000000 20";
-        assert_eq!(args[..6], ["tokens", "0.3333333333333333", words, "-0.25", "0.125", "0.25"]);
-        assert_eq!(args[6..], ["tokens:2", "2", words, "-0.25", "", ""]);
+        assert_eq!(args[0], "web-1");
+        assert_eq!(args[1..7], ["tokens", "0.3333333333333333", words, "-0.25", "0.125", "0.25"]);
+        assert_eq!(args[7..], ["tokens:2", "2", words, "-0.25", "", ""]);
         let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let reply = Value::Array(vec![word(words), word("0.25"), word("1")]);
-        let known = Known { base: Rate::per_minute(20), used: 0.25, is_news: true };
+        let reply = Value::Array(vec![word(words), word("0.25"), word("1"), word("web-2")]);
+        let by = "web-2".to_owned();
+        let known = Known { base: Rate::per_minute(20), used: 0.25, is_news: true, by };
         assert_eq!(LearnedRequest::parse(&reply).unwrap(), [known]);
         for wrong in ["", "0", "-1", "nan", "inf", "x"] {
-            let reply = Value::Array(vec![word(words), word(wrong), word("0")]);
+            let reply = Value::Array(vec![word(words), word(wrong), word("0"), word("a")]);
             assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
-            let reply = Value::Array(vec![word(wrong), word("1"), word("0")]);
+            let reply = Value::Array(vec![word(wrong), word("1"), word("0"), word("a")]);
             assert!(LearnedRequest::parse(&reply).is_err(), "{wrong}");
         }
-        for wrong in [vec![], vec![word("2")], vec![Value::Int(1)]] {
+        let is_news = word("1");
+        for wrong in [
+            vec![],
+            vec![word("2"), word("a")],
+            vec![Value::Int(1), word("a")],
+            vec![is_news.clone()],
+            vec![is_news, Value::Int(1)],
+        ] {
             let reply = [vec![word(words), word("1")], wrong].concat();
             assert!(LearnedRequest::parse(&Value::Array(reply)).is_err());
         }
@@ -152,7 +171,7 @@ mod tests {
                     used: None,
                 };
                 let now = 1_000_000 * (round + 1) + 1_000 * i128::try_from(member).unwrap();
-                let known = lessons.step(now, &LearnedRequest { reports: &[report] });
+                let known = lessons.step(now, &LearnedRequest { id: "a", reports: &[report] });
                 told.extend(known.into_iter().filter(|known| known.is_news).map(|it| it.used));
             }
         }

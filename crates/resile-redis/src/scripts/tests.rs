@@ -224,8 +224,8 @@ fn report(number: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = R
 fn lessons(
     number: impl Strategy<Value = f64> + Clone,
 ) -> impl Strategy<Value = LearnedRequest<'static>> {
-    prop::collection::vec(report(number), 1..4)
-        .prop_map(|reports| LearnedRequest { reports: Vec::leak(reports) })
+    (select(&["a", "b"][..]), prop::collection::vec(report(number), 1..4))
+        .prop_map(|(id, reports)| LearnedRequest { id, reports: Vec::leak(reports) })
 }
 
 #[test]

@@ -58,10 +58,11 @@ async fn members_that_have_the_same_limit_again_say_so() {
     let Some(server) = Server::start(&[]) else { return };
     let (lines, _guard) = capture_at(tracing::Level::INFO);
     let fleet = Fleet::new(&server.url()).unwrap();
-    let [high, low] = [100, 50].map(|limit| Mate::join(&fleet, limited(limit, 10)));
+    let [high, low] = [(100, "web-1"), (50, "web-2")]
+        .map(|(limit, name)| Mate::join(&fleet.clone().with_member_name(name), limited(limit, 10)));
     let words = || format!("{:#?}", lines.with("fleet"));
     let differ = "fleet: the members have different limits of requests: this one 100 a second, \
-                  another one 50, and all use the lower one";
+                  member web-2 50, and all use the lower one";
     until("the difference", || !lines.with(differ).is_empty(), words).await;
     low.member.leave().await;
     let again = || lines.with("fleet: the members have the same limit of requests again");

@@ -17,6 +17,8 @@ struct Lesson {
     /// The lowest limit that a member was built with, its words, and the time of its last report.
     base: f64,
     words: String,
+    /// The member that last had it.
+    by: String,
     based: i128,
     /// The lowest limit that the provider reports, and its time.
     cap: f64,
@@ -42,11 +44,12 @@ fn bounded(n: f64, low: f64, high: f64) -> f64 {
 
 impl Lesson {
     /// A limit of which nothing is known.
-    fn new(own: f64, words: &str, now: i128) -> Self {
-        let words = words.to_owned();
+    fn new(own: f64, words: &str, id: &str, now: i128) -> Self {
+        let (words, by) = (words.to_owned(), id.to_owned());
         Self {
             base: own,
             words,
+            by,
             based: now,
             cap: own,
             capped: 0,
@@ -75,13 +78,14 @@ impl Lesson {
         is_news
     }
 
-    /// Takes a report. Returns the limit that all use.
-    fn take(&mut self, report: &Report, own: f64, now: i128) -> f64 {
+    /// Takes the report of a member. Returns the limit that all use.
+    fn take(&mut self, report: &Report, own: f64, id: &str, now: i128) -> f64 {
         let is_lower = own < self.base * 0.999_999;
         if is_lower || now - self.based > FRESH {
             (self.base, self.words, self.based) = (own, words(&report.rate), now);
+            id.clone_into(&mut self.by);
         } else if own <= self.base * 1.000_001 {
-            self.based = now;
+            (self.based, self.by) = (now, id.to_owned());
         }
         if let Some(cap) = report.reported {
             if cap <= self.cap * 1.000_001 || now - self.capped > FRESH {
@@ -107,26 +111,30 @@ impl Model<LearnedRequest<'_>> for Lessons {
         let now = self.time.now;
         let answer = |report: &Report| {
             let own = bounded(report.own, 1e-12, 1e18);
-            let new = || Lesson::new(own, &words(&report.rate), now);
+            let new = || Lesson::new(own, &words(&report.rate), request.id, now);
             let lesson = self.limits.entry(report.name()).or_insert_with(new);
             if now - lesson.told > MEMORY {
                 *lesson = new();
             }
-            let used = lesson.take(report, own, now);
+            let used = lesson.take(report, own, request.id, now);
             let is_news = lesson.tells(used, now);
-            Known { base: rate(&lesson.words).unwrap(), used, is_news }
+            let base = rate(&lesson.words).unwrap();
+            Known { base, used, is_news, by: lesson.by.clone() }
         };
         request.reports.iter().map(answer).collect()
     }
 
     fn stored(&self) -> Stored {
         let text = |(name, lesson): (&String, &Lesson)| {
-            let Lesson { base, words, based, cap, capped, used, top, told, said, since } = lesson;
+            let Lesson { base, words, by, based, cap, capped, used, top, told, said, since } =
+                lesson;
             let [base, cap, top, said] = [base, cap, top, said].map(|limit| digits(*limit));
             let used = used.map(digits).unwrap_or_default();
             (
                 name.clone(),
-                format!("{base} {based} {cap} {capped} {used} {top} {told} {said} {since} {words}"),
+                format!(
+                    "{base} {based} {cap} {capped} {used} {top} {told} {said} {since} {words} {by}"
+                ),
             )
         };
         let Time { now, offset } = self.time;
