@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
-use resile::http::Classifier;
+use resile::http::{Classifier, Failure};
+use resile_clients::Idempotency::NotIdempotent;
+use resile_clients::hyper;
 use resile_clients::resile::{Classify, Health};
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
@@ -64,6 +66,11 @@ async fn a_certificate_that_nobody_knows_stays_unknown() {
         .await;
         let error = fails(&peer).await;
         assert_eq!(seen(&error), NEVER, "{error:?}");
+        // A `Failure` keeps the chain.
+        let failure = Failure::from(error);
+        let alone = Classifier::non_idempotent().classify(&failure).unwrap();
+        let chain = hyper::error(&failure, NotIdempotent).unwrap();
+        assert_eq!((alone.is_again(), chain.is_again()), (true, false), "{failure:?}");
     })
     .await;
 }
