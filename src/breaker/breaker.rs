@@ -90,6 +90,8 @@ impl Breaker {
     }
 
     /// Sets the number of failures in a row that opens the breaker. 0 means 1.
+    ///
+    /// Connections of a pool that are lost together are as many failures in a row, so set more than the pool has.
     #[must_use]
     pub const fn with_consecutive(mut self, failures: u32) -> Self {
         self.core.settings.consecutive = Some(failures);

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::error::GaveUp;
 use crate::observe::{CallKind, EventKind, HeldBy};
-use crate::policy::{Attempt, Rules, Sending, StopReason};
+use crate::policy::{Attempt, Rules, StopReason};
 use crate::time::{Timer, nanos};
 use crate::upstream::{Admit, Endpoint, Limited, Refuser, TargetFor};
 
@@ -254,7 +254,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         }
         // The attempt begins here and not before: the observer above may panic.
         self.guard.progress.attempts = number;
-        self.last_cut = self.last_cut.with(Sending::Unasked);
+        self.last_cut = self.last_cut.begins();
         self.guard.spend();
         self.guard.note_sent(slot);
         Begin::Go(elapsed)

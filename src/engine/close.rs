@@ -377,7 +377,11 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             earlier_waits: EarlierWaits::default(),
             in_doubt: false,
             has_no_opinion: false,
-            effect: Effect { may_have: self.last_cut.has_effect(), ..Effect::default() },
+            effect: Effect {
+                may_have: self.last_cut.has_effect(),
+                is_earlier: self.last_cut.has_earlier_effect(),
+                ..Effect::default()
+            },
             is_partial: false,
             upstream: self.guard.target.owned_name(),
             alternative: None,

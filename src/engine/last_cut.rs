@@ -4,11 +4,11 @@ use crate::policy::Sending;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// Five facts about the attempts of a call, in one word:
+/// Six facts about the attempts of a call, in one word:
 ///
 /// * the cut of the last one that has finished, or none if it returned an error
 /// * what is known of the request of the one that was dropped last, and whether it was asked for since the last begin
-/// * whether any of them may have had an effect
+/// * whether any of them may have had an effect, and whether the one that began last is one of these
 /// * whether any of them failed other than by an error of a healthy upstream
 /// * whether a drop of the one in flight would leave a doubt
 ///
@@ -23,7 +23,8 @@ const COMMIT: u64 = UNSENT | BEGUN;
 const DOUBT: u64 = 1 << 60;
 const ASKED: u64 = 1 << 59;
 const FAILED: u64 = 1 << 58;
-const NONE: u64 = FAILED - 1;
+const LATEST: u64 = 1 << 57;
+const NONE: u64 = LATEST - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -42,13 +43,19 @@ impl LastCut {
     /// Returns the cut of the next attempt that has finished. An effect remains.
     #[inline]
     pub(super) const fn then(self, cut: Option<Cut>) -> Self {
-        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT | FAILED))
+        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT | LATEST | FAILED))
     }
 
     /// Returns this cut, after an attempt that may have had an effect.
     #[inline]
     pub(super) const fn with_effect(self) -> Self {
-        Self(self.0 | EFFECT)
+        Self(self.0 | EFFECT | LATEST)
+    }
+
+    /// Returns this cut, while the next attempt begins.
+    #[inline]
+    pub(super) const fn begins(self) -> Self {
+        Self(self.with(Sending::Unasked).0 & !LATEST)
     }
 
     /// Returns this cut, after an attempt that failed other than by an error of a healthy upstream.
@@ -67,6 +74,12 @@ impl LastCut {
     #[inline]
     pub(super) const fn has_effect(self) -> bool {
         self.0 & EFFECT != 0
+    }
+
+    /// Returns true if an attempt may have had an effect, and the one that began last had none.
+    #[inline]
+    pub(super) const fn has_earlier_effect(self) -> bool {
+        self.0 & (EFFECT | LATEST) == EFFECT
     }
 
     /// Returns this cut, while an attempt is in flight that nobody may send again if it is dropped.

@@ -5,6 +5,8 @@ use crate::verdict::Verdict;
 pub(crate) struct Effect {
     /// True if any attempt may have had an effect.
     pub(crate) may_have: bool,
+    /// True if the attempt that began last had none then. Its failure is the one that an end names.
+    pub(crate) is_earlier: bool,
     pub(crate) request: Request,
 }
 
@@ -69,6 +71,7 @@ impl Effect {
     pub(crate) const fn at_end(self) -> &'static str {
         match (self.request, self.may_have) {
             (Request::Keyed | Request::NotIdempotent, false) => NONE,
+            (Request::Keyed, true) if self.is_earlier => EARLIER_MAY_BE_SENT_AGAIN,
             (Request::Keyed, true) => MAY_BE_SENT_AGAIN,
             _ => "",
         }
@@ -101,3 +104,7 @@ const COMMIT_SENT: &str = ", its COMMIT was sent";
 
 const MAY_BE_SENT_AGAIN: &str =
     ", the request may have been executed and may be sent again with its key";
+
+/// The same words if the last attempt had no effect.
+const EARLIER_MAY_BE_SENT_AGAIN: &str =
+    ", an earlier attempt may have been executed, the request may be sent again with its key";

@@ -174,7 +174,7 @@ fn words_of(
     } else if gave_up.is_without_effect() {
         "without effect".to_owned()
     } else {
-        "the request may have been executed".to_owned()
+        "may have been executed".to_owned()
     };
     [gave_up.to_string(), line.into_inner().unwrap(), effect]
 }
@@ -225,13 +225,16 @@ fn a_keyed_call_says_what_may_have_happened_before_its_last_error() {
     let invalid = End::Error { verdict: Some(Verdict::fatal().with_health(Health::Healthy)) };
     let unsent = End::Hangs { sends: false };
     let again = "the request may have been executed and may be sent again with its key";
+    let earlier =
+        "an earlier attempt may have been executed, the request may be sent again with its key";
     for (ends, words) in [
-        (&[lost, refused][..], format!("shop: gave up after 2 attempts, {again}")),
+        (&[lost, refused][..], format!("shop: gave up after 2 attempts, {earlier}")),
+        (&[lost, refused, lost], format!("shop: gave up after 3 attempts, {again}")),
         (&[refused], "shop: gave up after 1 attempt, without effect".into()),
         (
             &[lost, unsent],
             format!(
-                "shop: gave up after 2 attempts in 1.0s, {again} \
+                "shop: gave up after 2 attempts in 1.0s, {earlier} \
                  (last failure: did not finish within 1s; an earlier attempt failed)"
             ),
         ),

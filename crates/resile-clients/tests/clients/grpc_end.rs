@@ -180,7 +180,7 @@ async fn the_wait_and_the_metadata_of_the_last_answer_stay() {
     assert_eq!((wire.code(), wire.details()), (Code::Unknown, &b""[..]));
     assert_eq!(wire.metadata().get("x-limit").unwrap(), "9");
     assert_eq!(wire.metadata().get(Pushback::NAME).unwrap(), "60000");
-    let words = "the request may have been executed and may be sent again with its key: \
+    let words = "an earlier attempt may have been executed, the request may be sent again with its key: \
                  /bank.Bank/Pay: RESOURCE_EXHAUSTED: slow down";
     assert!(wire.message().ends_with(words), "{wire}");
     for (classifier, is_again) in [

@@ -249,7 +249,7 @@ async fn a_status_does_not_deny_what_an_earlier_attempt_did() {
         assert_eq!(status.code(), code, "{status}");
         assert_eq!(status.metadata().get("x-trace").unwrap(), "7");
         let may_be = status.message().contains(
-            "the request may have been executed and may be sent again with its key: /orders: \
+            "an earlier attempt may have been executed, the request may be sent again with its key: /orders: \
              INVALID_ARGUMENT",
         );
         assert_eq!(may_be, code == Code::Unknown, "{status}");

@@ -77,8 +77,7 @@ type End = (StopReason, u32, bool, Option<Verdict>, String, bool, &'static str);
 
 /// Returns what the words of an end say of the effect of its request.
 fn effect(words: &str) -> &'static str {
-    match (words.contains(", without effect"), words.contains("the request may have been executed"))
-    {
+    match (words.contains(", without effect"), words.contains("may have been executed")) {
         (true, false) => "none",
         (false, true) => "not known",
         (false, false) => "",
