@@ -30,13 +30,27 @@ thread_local! {
 pub struct Deadline {
     /// The reading of tokio's clock.
     at: Duration,
+    is_told: bool,
 }
 
 impl Deadline {
     /// Makes the deadline that is `left` from now. It saturates.
     #[must_use]
     pub fn after(left: Duration) -> Self {
-        Self { at: TokioTimer::new().now().saturating_add(left) }
+        Self { at: TokioTimer::new().now().saturating_add(left), is_told: true }
+    }
+
+    /// Makes the deadline of a request that tells no time.
+    #[cfg(feature = "http")]
+    pub(super) fn untold(maximum: Duration) -> Self {
+        Self { is_told: false, ..Self::after(maximum) }
+    }
+
+    /// Returns whether somebody has told the time. False for a request without a header, whose deadline is the
+    /// maximum of the layer. A stream without an end need not end there.
+    #[must_use]
+    pub const fn is_told(self) -> bool {
+        self.is_told
     }
 
     /// Returns the time that is left. Zero is over.

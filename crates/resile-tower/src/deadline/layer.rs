@@ -110,7 +110,8 @@ where
             (Some(usable), Some(told)) => Limit::Caller { told, usable },
             _ => Limit::Server(left),
         };
-        let (deadline, limit) = (Deadline::after(left), is_grpc.then_some(limit));
+        let deadline = if told.is_some() { Deadline::after(left) } else { Deadline::untold(left) };
+        let limit = is_grpc.then_some(limit);
         if left.is_zero() {
             return DeadlineFuture::new(deadline, limit, None);
         }

@@ -31,7 +31,7 @@ use super::Deadline;
 /// # }
 /// fn watch() -> impl Stream<Item = Result<u32, GaveUp<&'static str>>> {
 ///     let feed = retry_stream(open, RetryPolicy::new(), Never);
-///     match Deadline::current() {
+///     match Deadline::current().filter(|it| it.is_told()) {
 ///         Some(deadline) => feed.shortened_to(deadline.left()),
 ///         None => feed,
 ///     }
@@ -46,8 +46,8 @@ use super::Deadline;
 /// ```
 ///
 /// A request that tells no time has the maximum of the [`DeadlineLayer`](crate::deadline::DeadlineLayer) as its deadline.
-/// It would end an endless stream, so shorten such a stream only if the request has `grpc-timeout`. Otherwise use the
-/// policy of `until_deadline`, which limits the wait for the first content.
+/// It would end an endless stream, so the program asks [`Deadline::is_told`](crate::deadline::Deadline::is_told). The
+/// policy of `until_deadline` limits only the wait for the first content.
 ///
 /// # Examples
 ///

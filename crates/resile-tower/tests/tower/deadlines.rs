@@ -54,6 +54,24 @@ async fn the_shorter_header_counts_up_to_the_maximum() {
     }
 }
 
+/// The time of a header counts as told, also if the maximum is less. A deadline of the program is told too.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_says_whether_somebody_has_told_it() {
+    let is_told = async |headers: &[(&str, &str)]| {
+        let handler = service_fn(async |_: Request<()>| {
+            let current = Deadline::current().unwrap();
+            Ok::<_, Infallible>(Response::new(current.is_told()))
+        });
+        let request =
+            headers.iter().fold(Request::get("/"), |all, (name, value)| all.header(*name, *value));
+        let service = DeadlineLayer::new(SECOND * 30).layer(handler);
+        service.oneshot(request.body(()).unwrap()).await.unwrap().into_body()
+    };
+    assert!(is_told(&[("grpc-timeout", "250m")]).await && is_told(&[("grpc-timeout", "1H")]).await);
+    assert!(!is_told(&[]).await && !is_told(&[(PLAIN, "soon")]).await);
+    assert!(Deadline::after(SECOND).is_told());
+}
+
 /// A caller of this family tells 50 ms more than it waits. A call in the handler ends before that caller does.
 #[tokio::test(start_paused = true)]
 async fn a_handler_of_grpc_ends_before_its_caller() {
