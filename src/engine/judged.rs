@@ -29,6 +29,16 @@ where
         if verdict.is_late() || is_belied { self.judged_by_call(verdict) } else { verdict }
     }
 
+    /// Returns whether the upstream ended a stream by this error because the limit `whole` on it is nearly over. It was
+    /// told of that time, so its error is the end that the limit itself would make.
+    #[cfg(feature = "stream")]
+    #[cold]
+    pub(crate) fn is_end_of_whole(&self, whole: u64, error: &E) -> bool {
+        let is_late =
+            || self.policy.rules().classifier().classify(error).is_some_and(Verdict::is_late);
+        is_end_of_call(whole, remaining(whole, self.engine.elapsed())) && is_late()
+    }
+
     #[cold]
     #[inline(never)]
     fn judged_by_call(&self, verdict: Verdict) -> Verdict {

@@ -123,7 +123,9 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// At the limit the stream in flight is dropped. The error has
     /// [`StopReason::Deadline`](crate::StopReason::Deadline) before content, also before that of a
     /// stream that is opened again, and [`StopReason::Partial`](crate::StopReason::Partial) after
-    /// it. An upstream that has sent content is not blamed for the length of its answer. The time
+    /// it. An upstream that has sent content is not blamed for the length of its answer. If it knows the limit and
+    /// ends the stream with an error such as `DEADLINE_EXCEEDED` of gRPC in the last 100 ms or the last fifth,
+    /// whichever is shorter, the limit has ended the stream. The time
     /// that the consumer spends between polls counts too, but the limit is noticed only by the next
     /// poll. A limit of zero polls once.
     pub fn with_whole_timeout(mut self, limit: Duration) -> Self {

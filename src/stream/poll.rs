@@ -89,6 +89,12 @@ where
                     self.as_mut().succeed();
                     continue;
                 }
+                Poll::Ready(Some(Err(error)))
+                    if this.answer.flowing
+                        && this.call.is_end_of_whole(this.call.policy.whole, &error) =>
+                {
+                    Finish::Deadline
+                }
                 Poll::Ready(Some(Err(error))) => {
                     self.as_mut().project().call.note_error(error);
                     Finish::Error

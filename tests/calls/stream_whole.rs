@@ -8,7 +8,7 @@ use resile::classify::Cut;
 use resile::observe::{Event, EventKind};
 use resile::stream::Resumption;
 use resile::{
-    Attempt, Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream,
+    Attempt, Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, StopReason, Upstream, Verdict,
     retry_stream,
 };
 use tokio::time::{Instant, sleep};
@@ -63,6 +63,40 @@ async fn an_attempt_has_the_time_that_is_left_for_the_whole_stream() {
         let gave_up = end(call).await.1.unwrap();
         assert_eq!(gave_up.attempts(), 3);
         assert_eq!(seen.into_inner(), left.map(|it| it.map(|it| SECOND * it)));
+    }
+}
+
+/// The upstream was told of the limit and ends the stream shortly before it, such as by `DEADLINE_EXCEEDED`. That is the end
+/// by the limit, and not a failure of the upstream. An earlier such end is a failure.
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_ends_the_stream_at_the_limit_is_not_blamed() {
+    for (millis, reason, state) in [
+        (920, StopReason::Partial, resile::breaker::State::Closed),
+        (800, StopReason::Fatal, resile::breaker::State::Open),
+    ] {
+        let feed = Upstream::new("feed").with_breaker(Breaker::new().with_consecutive(1));
+        let open = async |_: Attempt| {
+            let items = ticks(Duration::ZERO, Duration::from_millis(300)).await?.take(2);
+            let late = stream::once(async move {
+                sleep(Duration::from_millis(millis - 600)).await;
+                Err("late")
+            });
+            Ok::<_, &str>(items.chain(late))
+        };
+        let late = |_: &&str| Verdict::fatal().with_health(Health::Failing).late();
+        let policy = AT_ONCE.with_classifier(late);
+        let call = retry_stream(open, policy, Never)
+            .with_resumption(|_| Resumption::Resume)
+            .with_whole_timeout(SECOND)
+            .on(&feed);
+        let (items, gave_up, took) = end(call).await;
+        let gave_up = gave_up.unwrap();
+        assert_eq!((items, took), (2, Duration::from_millis(millis)));
+        assert_eq!((gave_up.reason(), gave_up.is_partial()), (reason, true), "{gave_up}");
+        assert_eq!(feed.breaker().unwrap().state(), state);
+        let is_limit =
+            gave_up.to_string().contains("the limit on the whole (`with_whole_timeout`)");
+        assert_eq!(is_limit, reason == StopReason::Partial, "{gave_up}");
     }
 }
 
