@@ -118,6 +118,8 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         _ if is_fallback => Level::WARN,
         // The consumer has a part of an answer, and nobody repeats the call.
         _ if is_partial => Level::WARN,
+        // The same error would come again, so somebody must find out whether an order with a key was executed.
+        StopReason::Fatal if is_keyed_in_doubt(&failure) => Level::WARN,
         // The caller has the error. Many of them have a line of their own.
         _ if failure.ends_at_first(reason, attempts, allowed) => Level::DEBUG,
         StopReason::Fatal if failure.lacks_retry(allowed) => Level::WARN,
@@ -126,6 +128,11 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         StopReason::Fatal if is_without_effect(&failure) && !has_failed(event) => Level::DEBUG,
         _ => Level::WARN,
     })
+}
+
+/// Returns whether a request with a key may have been executed.
+fn is_keyed_in_doubt(failure: &AttemptFailure<'_>) -> bool {
+    failure.in_flight.is_some_and(|it| it.effect.is_keyed_in_doubt())
 }
 
 /// Returns whether surely no attempt of the call had an effect.

@@ -66,6 +66,12 @@ impl Effect {
         if matches!(self.request, Request::Keyed) { verdict.keyed() } else { verdict }
     }
 
+    /// Returns whether the request has a key and may have been executed.
+    #[cfg(feature = "tracing")]
+    pub(crate) const fn is_keyed_in_doubt(self) -> bool {
+        matches!(self.request, Request::Keyed) && self.may_have
+    }
+
     /// Returns the words for the end of a call that has made an attempt and is not in doubt. That of a read says
     /// nothing of its effect, and the last error says what it was if the request must not be executed twice.
     pub(crate) const fn at_end(self) -> &'static str {

@@ -110,6 +110,7 @@ async fn ends_of_calls() {
     for lost in [Verdict::transient(), Verdict::transient().not_sent()] {
         fails(TWICE.with_classifier(move |_: &&str| lost.keyed())).await;
     }
+    fails(TWICE.with_classifier(|_: &&str| Verdict::fatal().keyed())).await;
     is_dropped(resile::io::Classifier::non_idempotent()).await;
     is_dropped_by_the_program(resile::io::Classifier::non_idempotent()).await;
     let order = resile::http::Classifier::non_idempotent().with_place("POST /orders");
