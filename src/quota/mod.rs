@@ -46,7 +46,8 @@
 //!   amount, less the same output.
 //!
 //! Learning never raises a level. After a refusal nothing refills until the hold of the cooldown ends,
-//! because the provider accepts nothing meanwhile.
+//! because the provider accepts nothing meanwhile. A refusal that reports its limit and what is left says it
+//! better, so that level refills from then on.
 //!
 //! # Limits that are wrong
 //!
