@@ -163,9 +163,9 @@ fn a_date_of_a_clock_that_is_not_set_is_none() {
 
 /// Returns the error of a request to an address where nothing listens.
 async fn refused() -> reqwest::Error {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     client.get(format!("http://{address}/")).send().await.unwrap_err()
 }

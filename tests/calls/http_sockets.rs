@@ -185,8 +185,9 @@ async fn a_bad_answer_is_a_variant_beside_the_failure() {
     let (attempts, last) = end(failed.await).await.unwrap_err();
     assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().unwrap() == 500));
     assert_eq!(attempts, 1);
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let (attempts, last) = end(closed).await.unwrap_err();
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (attempts, last) = end(closed.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().is_none()));
     assert_eq!(attempts, 3);
 }

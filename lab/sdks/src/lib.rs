@@ -10,7 +10,7 @@ use std::time::Duration;
 use resile::time::{ManualTimer, Timer};
 use resile::{Never, StopReason, Upstream, retry};
 use resile_llm::{Classifier, Failure, Kind};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use provider::Provider;
 pub use provider::{Answer, answer};
@@ -214,7 +214,9 @@ where
     Op: Fn(String) -> Attempt + Send + Sync,
     Attempt: Future<Output = Result<String, E>> + Send,
 {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let free = socket.local_addr().unwrap();
     let seen = call(|| ask(format!("http://{free}/v1")), failure).await;
     assert_eq!((seen.reason, seen.attempts), (Some(StopReason::Attempts), 4), "{seen:?}");
     assert!(seen.failures.iter().flatten().all(|it| it.kind() == Kind::Network), "{seen:?}");

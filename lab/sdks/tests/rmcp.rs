@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use resile_llm::Kind;
 use resile_sdks::{answer, start_with};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 include!("../programs/rmcp.rs");
 
@@ -34,7 +34,9 @@ async fn a_refusal_keeps_its_status_and_its_hint() {
 
 #[tokio::test]
 async fn a_refused_connection_is_one_of_the_network() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let free = socket.local_addr().unwrap();
     assert_eq!(failure_at(&format!("http://{free}/mcp")).await.kind(), Kind::Network);
 }
 

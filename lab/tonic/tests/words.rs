@@ -7,7 +7,7 @@ use resile_tower::resile_clients::Idempotency::NotIdempotent;
 use resile_tower::resile_clients::{Classifier, grpc};
 use resile_tower::tonic_0_14::{RetryChannel, gave_up};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tonic::transport::Channel;
 use weather::City;
 use weather::weather_client::WeatherClient;
@@ -46,9 +46,9 @@ async fn ends(url: String) -> [String; 2] {
 
 #[tokio::test]
 async fn a_refused_connection_has_the_same_words_in_both_ways() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
     let [around, layer] = ends(url).await;
     assert!(around.starts_with("UNAVAILABLE: tcp connect error: "), "{around}");
     assert!(!around.contains("transport error"), "{around}");

@@ -187,9 +187,7 @@ async fn the_next_call_waits_for_what_the_headers_reported() {
 /// The words name the place, without what may be a key, and each text once.
 #[tokio::test]
 async fn a_refused_connection_names_its_place() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let (_socket, address) = refusing();
     let send = async || {
         let url = format!("http://me:s3cret@{address}/v1/chat?key=s3cret#s3cret");
         let client = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -7,7 +7,7 @@ use mongodb::error::Error;
 use resile_clients::Idempotency::{Idempotent, NotIdempotent};
 use resile_clients::mongodb::error;
 use resile_clients::resile::Health;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use super::server::{Server, client};
 use crate::data::{Says, classified, rows, says, word};
@@ -89,9 +89,9 @@ async fn a_connection_that_closes_leaves_a_doubt() {
 #[tokio::test]
 async fn a_server_that_is_not_there_got_nothing() {
     within(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = socket.local_addr().unwrap().port();
         let database = client(port, false).database("d");
         let failed = database.run_command(doc! { "increment": 1 }).await.unwrap_err();
         assert_eq!(seen(&failed), row("mongodb-kind", "ServerSelection"), "{failed:?}");

@@ -14,7 +14,7 @@ use resile_tower::reqwest_middleware_0_5::RetryMiddleware;
 use resile_tower::resile::error::Boxed;
 use resile_tower::resile::http::{Classifier, Failure};
 use resile_tower::resile::{Breaker, Classify, GaveUp, Health, Never, StopReason, Upstream, retry};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use super::rows::{BUSY, POLICY, backoff, client, peer, theirs};
 
@@ -83,10 +83,12 @@ async fn ended(below: impl Middleware, method: &Method, url: &str) -> GaveUp<Box
 
 const URL: &str = "http://store.test/orders";
 
-/// Returns a URL whose host refuses connections.
-async fn refused() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    format!("http://user:secret@{}/orders?token=secret", listener.local_addr().unwrap())
+/// Returns a URL whose host refuses connections as long as the socket lives. The port is bound but does not listen, so
+/// no other test can take it.
+fn refused() -> (String, TcpSocket) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    (format!("http://user:secret@{}/orders?token=secret", socket.local_addr().unwrap()), socket)
 }
 
 /// A middleware may also fail after the answer. So a `POST` is in doubt.
@@ -160,7 +162,7 @@ fn signed(error: Error) -> Error {
 
 #[tokio::test]
 async fn an_error_of_reqwest_within_that_of_a_middleware_counts_as_itself() {
-    let refused = refused().await;
+    let (refused, _socket) = refused();
     let (busy, _) = peer(BUSY).await;
     let busy = format!("http://user:secret@{busy}/orders?token=secret");
     for wrap in [
@@ -187,7 +189,7 @@ async fn an_error_of_reqwest_within_that_of_a_middleware_counts_as_itself() {
 /// A call of this crate, and one of `reqwest-retry`.
 #[tokio::test]
 async fn the_end_of_a_call_below_counts_as_that_of_its_attempts() {
-    let refused = refused().await;
+    let (refused, _socket) = refused();
     let end = ended(RetryMiddleware::new(POLICY), &Method::POST, &refused).await;
     assert_eq!((end.attempts(), end.is_in_doubt()), (4, false), "{end:?}");
     let old = RetryTransientMiddleware::new_with_policy(backoff());
@@ -267,7 +269,7 @@ impl Middleware for FailsAfter {
 /// An order may have been executed, as with the middleware. A read does no harm.
 #[tokio::test]
 async fn the_closure_ends_after_an_error_of_a_middleware_too() {
-    let refused = refused().await;
+    let (refused, _socket) = refused();
     for method in [Method::GET, Method::POST] {
         let (address, requests) = peer(Some("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")).await;
         let url = format!("http://{address}/orders");
