@@ -133,7 +133,8 @@ chapter! {
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::Verdict::without_effect"
         "crate::http::Classifier::keyed" "crate::Verdict::keyed" "crate::Breaker::with_open_time"
-        "crate::StopReason::Fatal"
+        "crate::StopReason::Fatal" "crate::GaveUp::conclusion"
+        "crate::GaveUp::conclusion_if_first" "crate::http::headers::retry_after_secs"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -107,9 +107,9 @@ impl<E> GaveUp<E> {
     /// request may be sent again. The [wait](Verdict::wait) is at least
     /// [`retry_after`](Self::retry_after) if that is known. A wait that the upstream did not ask
     /// for is a [floor](Verdict::at_least). If the deadline cut an attempt that ran too briefly to count, the
-    /// health is that of the error before, or unknown. It states the [key](Verdict::keyed) of a request also if the
-    /// classifier states it only of a cut, and if the call made no attempt. Observers of this call get the
-    /// classifier's verdict.
+    /// health is that of the error before, or unknown. It states the [key](Verdict::keyed) of a request, or that it is
+    /// [idempotent](Verdict::idempotent), also if the classifier states it only of a cut, and if the call made no
+    /// attempt. Observers of this call get the classifier's verdict.
     ///
     /// # Examples
     ///
@@ -165,7 +165,7 @@ impl<E> GaveUp<E> {
     /// caller of your own is "not known yet, ask again with the same key" and not "failed".
     ///
     /// [`is_without_effect`](Self::is_without_effect) tells that no attempt did anything, so that the answer
-    /// is "failed".
+    /// is "failed". [`conclusion`](Self::conclusion) asks both questions in the right order.
     ///
     /// The value depends on the classifier:
     ///
@@ -306,8 +306,8 @@ impl<E> GaveUp<E> {
     /// * The reason is [`StopReason::Deadline`] and a cooldown, a quota or the queue of a bulkhead holds
     ///   the next attempt for longer than the time left. For the queue it is an estimate.
     ///
-    /// A call in doubt has its wait too, although its request must not be sent again. So ask
-    /// [`is_in_doubt`](Self::is_in_doubt) first.
+    /// A call in doubt has its wait too, although its request must not be sent again. So ask for the
+    /// [`conclusion`](Self::conclusion) first.
     ///
     /// The error of a [`fallback`](crate::fallback()) around calls knows the waits of its alternatives after
     /// [`flatten`](Self::flatten).

@@ -61,9 +61,13 @@ impl Request {
 }
 
 impl Effect {
-    /// Returns the verdict on a call with what is known of its request: that it has a key.
+    /// Returns the verdict on a call with what is known of its request: that it has a key, or may be executed twice.
     pub(crate) const fn told_in(self, verdict: Verdict) -> Verdict {
-        if matches!(self.request, Request::Keyed) { verdict.keyed() } else { verdict }
+        match self.request {
+            Request::Keyed => verdict.keyed(),
+            Request::Idempotent => verdict.idempotent(),
+            Request::NotIdempotent | Request::Unknown => verdict,
+        }
     }
 
     /// Returns whether the request has a key and may have been executed.

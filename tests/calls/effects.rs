@@ -23,7 +23,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// The end of one attempt.
 #[derive(Clone, Copy, Debug)]
-enum End {
+pub(super) enum End {
     Error {
         verdict: Option<Verdict>,
     },
@@ -34,7 +34,7 @@ enum End {
 }
 
 impl End {
-    fn may_have_effect(self) -> bool {
+    pub(super) fn may_have_effect(self) -> bool {
         match self {
             Self::Error { verdict } => verdict.is_none_or(|it| !it.is_without_effect()),
             Self::Hangs { sends } => sends,
@@ -45,11 +45,11 @@ impl End {
 /// An error with its verdict.
 #[derive(Debug, thiserror::Error)]
 #[error("failed")]
-struct Failed(Option<Verdict>);
+pub(super) struct Failed(pub(super) Option<Verdict>);
 
 /// A classifier that repeats each cut attempt if `again`.
-struct Known {
-    again: bool,
+pub(super) struct Known {
+    pub(super) again: bool,
 }
 
 impl Classify<Failed> for Known {
@@ -76,13 +76,17 @@ async fn attempt(end: End) -> Result<(), Failed> {
 
 /// Makes attempts with these ends, at most one for each. Returns the end of the call and what each
 /// attempt may have done.
-fn play(ends: &[End], again: bool, is_alone: bool) -> (GaveUp<Failed>, Vec<bool>) {
+pub(super) fn play(
+    ends: &[End],
+    classifier: impl Classify<Failed>,
+    is_alone: bool,
+) -> (GaveUp<Failed>, Vec<bool>) {
     let (timer, number) = (ManualTimer::new(), Cell::new(0));
     let policy = RetryPolicy::new()
         .with_attempts(u32::try_from(ends.len()).unwrap())
         .with_attempt_timeout(SECOND)
         .with_backoff(Backoff::none())
-        .with_classifier(Known { again });
+        .with_classifier(classifier);
     let op = |_| attempt(ends[number.replace(number.get() + 1)]);
     let gave_up = if is_alone {
         drive(retry(op, &policy, Never).on(clock(&timer)), &timer)
@@ -94,7 +98,7 @@ fn play(ends: &[End], again: bool, is_alone: bool) -> (GaveUp<Failed>, Vec<bool>
     (gave_up.unwrap_err(), made)
 }
 
-fn ends() -> impl Strategy<Value = End> {
+pub(super) fn ends() -> impl Strategy<Value = End> {
     let verdicts = [
         None,
         Some(Verdict::transient()),
@@ -122,7 +126,7 @@ proptest! {
         again: bool,
         is_alone: bool,
     ) {
-        let (gave_up, made) = play(&ends, again, is_alone);
+        let (gave_up, made) = play(&ends, Known { again }, is_alone);
         prop_assert_eq!(gave_up.attempts() as usize, made.len());
         let expected = !made.contains(&true);
         prop_assert_eq!(gave_up.is_without_effect(), expected, "{:?} {:?}", gave_up, ends);
@@ -134,7 +138,7 @@ proptest! {
 }
 
 /// Adds a key to each request of a classifier.
-struct Keyed(Known);
+pub(super) struct Keyed(pub(super) Known);
 
 impl Classify<Failed> for Keyed {
     fn classify(&self, failed: &Failed) -> Option<Verdict> {

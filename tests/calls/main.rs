@@ -13,6 +13,7 @@ mod chaos;
 mod classify;
 mod clock_limits_and_reentry;
 mod compose;
+mod conclusions;
 mod config;
 mod config_errors;
 mod contention;

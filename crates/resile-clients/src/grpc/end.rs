@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::tonic::metadata::MetadataMap;
 use ::tonic::{Code, Status};
+use resile::error::Conclusion;
 use resile::{GaveUp, StopReason, Verdict};
 
 use super::failure::TRANSPORT;
@@ -135,8 +136,10 @@ where
 
 /// Returns whether a caller has to learn that the call may have had an effect. Nobody asks for that of a read.
 fn may_matter<E>(gave_up: &GaveUp<E>) -> bool {
-    let is_keyed = gave_up.verdict().is_some_and(|verdict| verdict.is_keyed());
-    !gave_up.is_without_effect() && (is_keyed || gave_up.is_in_doubt())
+    matches!(
+        gave_up.conclusion_if_first(),
+        Conclusion::AskAgainWithKey | Conclusion::Unresolved | Conclusion::InDoubt
+    )
 }
 
 /// Returns whether the next caller reads in a status without a source that its order had no effect.

@@ -1,0 +1,107 @@
+//! `GaveUp::conclusion`: what a program may tell its own caller.
+
+use std::future::{pending, ready};
+
+use proptest::prelude::*;
+use resile::error::Conclusion::{
+    AskAgain, AskAgainWithKey, InDoubt, NotDone, SeeError, Unresolved,
+};
+use resile::quota::{Cost, Rate};
+use resile::{Breaker, Classify, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use tokio_util::sync::CancellationToken;
+
+use super::effects::{Failed, Keyed, Known, ends, play};
+
+proptest! {
+    /// A request without a key is not done exactly if no attempt may have had an effect. It is in doubt exactly if the
+    /// call is.
+    #[test]
+    fn each_conclusion_without_a_key_follows_from_its_attempts(
+        ends in proptest::collection::vec(ends(), 1..6),
+        again: bool,
+        is_alone: bool,
+    ) {
+        let (gave_up, made) = play(&ends, Known { again }, is_alone);
+        let conclusion = gave_up.conclusion();
+        prop_assert_eq!(conclusion, gave_up.conclusion_if_first());
+        prop_assert_eq!(conclusion == NotDone, !made.contains(&true), "{:?} {:?}", gave_up, ends);
+        prop_assert_eq!(conclusion == InDoubt, gave_up.is_in_doubt(), "{:?} {:?}", gave_up, ends);
+        let is_again = gave_up.verdict().is_some_and(|verdict| verdict.is_again());
+        prop_assert!(conclusion != AskAgain || is_again, "{:?} {:?}", gave_up, ends);
+        prop_assert!(conclusion != SeeError || !is_again, "{:?} {:?}", gave_up, ends);
+        prop_assert!(!matches!(conclusion, AskAgainWithKey | Unresolved), "{:?}", gave_up);
+    }
+
+    /// A request with a key is never "not done" unless the program knows that no earlier call had the key.
+    #[test]
+    fn each_conclusion_with_a_key_follows_from_its_attempts(
+        ends in proptest::collection::vec(ends(), 1..6),
+        again: bool,
+        is_alone: bool,
+    ) {
+        let (gave_up, made) = play(&ends, Keyed(Known { again }), is_alone);
+        let expected = match gave_up.reason() {
+            StopReason::Unclassified => InDoubt,
+            StopReason::Fatal => Unresolved,
+            _ => AskAgainWithKey,
+        };
+        prop_assert_eq!(gave_up.conclusion(), expected, "{:?} {:?}", gave_up, ends);
+        let if_first = if made.contains(&true) { expected } else { NotDone };
+        prop_assert_eq!(gave_up.conclusion_if_first(), if_first, "{:?} {:?}", gave_up, ends);
+    }
+}
+
+/// Returns the conclusion on a call that its token cancels in its first attempt.
+async fn cancelled(classifier: impl Classify<Failed>) -> [resile::error::Conclusion; 2] {
+    let token = CancellationToken::new();
+    let policy = RetryPolicy::new().with_classifier(classifier);
+    let op = |_| {
+        token.cancel();
+        pending::<Result<(), Failed>>()
+    };
+    let gave_up = retry(op, policy, &token).await.unwrap_err();
+    assert_eq!(gave_up.reason(), StopReason::Cancelled);
+    [gave_up.conclusion(), gave_up.conclusion_if_first()]
+}
+
+#[tokio::test]
+async fn a_cancelled_read_is_asked_again_and_a_cancelled_order_is_not() {
+    assert_eq!(cancelled(Known { again: true }).await, [AskAgain; 2]);
+    assert_eq!(cancelled(Known { again: false }).await, [InDoubt; 2]);
+    assert_eq!(cancelled(Keyed(Known { again: true })).await, [AskAgainWithKey; 2]);
+}
+
+/// The same request is too large each time.
+#[tokio::test]
+async fn a_request_that_is_too_large_is_not_asked_again() {
+    let shop = Upstream::new("shop").with_quota(Quota::new().with_tokens(Rate::per_minute(60)));
+    let ask = async |classifier: &dyn Classify<Failed>| {
+        let policy = RetryPolicy::new().with_classifier(classifier);
+        let call = retry(|_| ready(Ok::<(), Failed>(())), policy, Never);
+        let gave_up = call.on(shop.at_cost(Cost::input(1_000))).await.unwrap_err();
+        assert_eq!(gave_up.reason(), StopReason::TooLarge);
+        [gave_up.conclusion(), gave_up.conclusion_if_first()]
+    };
+    assert_eq!(ask(&Known { again: true }).await, [NotDone; 2]);
+    assert_eq!(ask(&Keyed(Known { again: true })).await, [Unresolved, NotDone]);
+}
+
+/// A breaker refuses the second ask, and the first one may have been executed.
+#[tokio::test]
+async fn a_refused_ask_with_a_key_is_not_done_only_if_it_is_the_first() {
+    let shop = Upstream::new("shop").with_breaker(Breaker::new());
+    let _isolated = shop.isolate();
+    let policy = RetryPolicy::new().with_classifier(Keyed(Known { again: true }));
+    let call = retry(|_| ready(Ok::<(), Failed>(())), policy, Never).on(&shop);
+    let gave_up = call.await.unwrap_err();
+    assert_eq!(gave_up.conclusion(), AskAgainWithKey);
+    assert_eq!(gave_up.conclusion_if_first(), NotDone);
+}
+
+/// The classifier calls the error final and says nothing of the upstream.
+#[tokio::test]
+async fn a_final_error_says_what_happened() {
+    let policy = RetryPolicy::new().with_classifier(|_: &Failed| Verdict::fatal());
+    let call = retry(|_| ready(Err::<(), _>(Failed(None))), policy, Never);
+    assert_eq!(call.await.unwrap_err().conclusion(), SeeError);
+}
