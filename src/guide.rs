@@ -326,6 +326,7 @@ chapter! {
         "crate::stream::RetryStream::with_resumption" "crate::Upstream::isolate" "crate::Quota"
         "crate::stream::RetryStream::with_whole_timeout" "crate::Upstream::hold"
         "crate::observe::Metrics" "crate::GaveUp::is_in_doubt" "crate::Drain" "crate::StopReason::Full"
+        "crate::Cooldown::with_cap"
     ]
     include_str!("../docs/guide/operating.md")
 }
