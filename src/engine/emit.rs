@@ -133,7 +133,9 @@ where
         let is_own = failure.is_of_healthy() || failure.is_elsewhere();
         let is_fallback = self.engine.guard.progress.kind() == CallKind::Fallback;
         let counts = !is_own && !is_fallback && !nesting::is_told();
-        counts && failure.ends_at_first(reason, attempts, self.policy.allowed())
+        let allowed = self.policy.allowed();
+        let is_first = failure.ends_at_first(reason, attempts, allowed);
+        counts && (is_first || reason.lacks_time(attempts))
     }
 
     /// Returns what is known of each attempt of this call.

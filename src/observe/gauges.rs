@@ -53,6 +53,8 @@ pub struct Gauges {
     pub(crate) is_quota_emptied: bool,
     /// True in a surge of failures.
     pub(crate) is_surge: bool,
+    /// True in a surge of calls that end at their first attempt.
+    pub(crate) is_surge_of_ends: bool,
 }
 
 impl Gauges {

@@ -122,6 +122,8 @@ fn level_of_end(event: &Event<'_>) -> Option<Level> {
         StopReason::Fatal if is_keyed_in_doubt(&failure) => Level::WARN,
         // The caller has the error. Many of them have a line of their own.
         _ if failure.ends_at_first(reason, attempts, allowed) => Level::DEBUG,
+        // In an outage each of its callers may have too little time for a retry. The surge has a line.
+        _ if event.gauges.is_surge_of_ends && reason.lacks_time(attempts) => Level::DEBUG,
         StopReason::Fatal if failure.lacks_retry(allowed) => Level::WARN,
         // The attempts before collided with other callers and did nothing, so the error is not about their
         // traces, but the caller's own.

@@ -167,7 +167,7 @@ impl Event<'_> {
             EventKind::Surge { failures, lasted, begins, in_fallback, at_first, failure } => {
                 let is_healthy = failure.is_of_healthy();
                 let (of, did) = surge(is_healthy, in_fallback, at_first);
-                let then = if at_first || (is_healthy && !in_fallback) {
+                let then = if is_healthy && !in_fallback {
                     ", their lines are at DEBUG"
                 } else {
                     ", the lines of further ones are at DEBUG"

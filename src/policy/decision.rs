@@ -81,6 +81,12 @@ impl StopReason {
         }
     }
 
+    /// Returns true if the call ended at its first attempt because it has no time for the retry that it is allowed. No
+    /// attempt announced a retry before.
+    pub(crate) const fn lacks_time(self, attempts: u32) -> bool {
+        attempts == 1 && matches!(self, Self::Deadline | Self::HintTooLong)
+    }
+
     /// Returns a stable word for logs and metrics: `fatal`, `unclassified`, `attempts`, `deadline`,
     /// `budget`, `open`, `throttled`, `full`, `too_large`, `hint_too_long`, `alternatives`, `partial`, `cancelled`.
     #[must_use]

@@ -114,6 +114,7 @@ impl Parts {
             is_quota_full: self.full_queue(HeldBy::Quota).is_some(),
             is_quota_emptied: self.is_quota_emptied(now),
             is_surge: self.strains.is_surge(SurgeOf::Failures),
+            is_surge_of_ends: self.strains.is_surge(SurgeOf::Ends),
         }
     }
 

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use resile::classify::Cut;
 use resile::fallback::Alternative;
 use resile::{
-    Attempt, Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, Jitter, Never,
+    Attempt, Backoff, Breaker, Budget, Classify, FallbackPolicy, GaveUp, Health, Jitter, Never,
     RetryPolicy, Upstream, Verdict, fallback, retry,
 };
 use tokio::time::{Instant, sleep};
@@ -333,7 +333,7 @@ async fn an_outage_by_final_errors_has_a_line_and_one_a_minute() {
         };
         ask(30).await;
         let surge = "WARN feed: surge of failures without a retry: 10 calls ended at their first \
-                     attempt within 900.0ms, their lines are at DEBUG: down, 28";
+                     attempt within 900.0ms, the lines of further ones are at DEBUG: down, 28";
         assert_eq!(loud(), [surge], "{verdict:?}");
         ask(900).await;
         let lines = loud();
@@ -351,6 +351,54 @@ async fn an_outage_by_final_errors_has_a_line_and_one_a_minute() {
                     first attempt within 104.0s, until 11.1s ago";
         assert_eq!(loud(), [over], "{verdict:?}");
     }
+}
+
+/// Each caller has too little time for a retry. The first nine have a line, and the surge has one.
+#[tokio::test(start_paused = true)]
+async fn an_outage_without_time_for_a_retry_has_ten_lines() {
+    let short = |policy: RetryPolicy| policy.with_attempts(4).with_attempt_timeout(SECOND * 2);
+    let hangs = async |_| pending::<Result<(), Down>>().await;
+    let fails = async |_| Err::<(), _>(Down(7));
+    let policies = [
+        short(POLICY.shortened_to(SECOND / 10)),
+        short(POLICY.with_total_timeout(SECOND / 10)),
+        short(POLICY.with_total_timeout(SECOND / 10).with_hint_cap(SECOND / 20)),
+    ];
+    for (policy, is_cut) in policies.into_iter().flat_map(|it| [(it, true), (it, false)]) {
+        capture();
+        let feed = Upstream::new("feed").with_budget(Budget::new());
+        for _ in 0..50 {
+            let later = |_: &Down| Verdict::throttled().after(SECOND);
+            let ended = if is_cut {
+                retry(hangs, policy, Never).on(&feed).await
+            } else {
+                retry(fails, policy.with_classifier(later), Never).on(&feed).await
+            };
+            assert_eq!(ended.unwrap_err().attempts(), 1);
+        }
+        let lines = loud();
+        assert_eq!(lines.len(), 10, "{lines:#?}");
+        let first = "WARN feed: gave up after 1 of 4 attempts";
+        assert!(lines[..9].iter().all(|line| line.starts_with(first)), "{lines:#?}");
+        let surge = "WARN feed: surge of failures without a retry: 10 calls ended at their first \
+                     attempt within ";
+        assert!(lines[9].starts_with(surge), "{lines:#?}");
+        assert!(lines[9].contains(", the lines of further ones are at DEBUG: "), "{lines:#?}");
+    }
+}
+
+/// Somebody must find out the outcome of each request in doubt.
+#[tokio::test(start_paused = true)]
+async fn each_call_in_doubt_has_its_line_without_time_for_a_retry() {
+    capture();
+    let feed = Upstream::new("feed");
+    let once = resile::http::Classifier::non_idempotent().over(|_, _: &Down| None);
+    let policy = POLICY.with_classifier(once).with_total_timeout(SECOND / 10);
+    for _ in 0..50 {
+        let hangs = async |_| pending::<Result<(), Down>>().await;
+        retry(hangs, policy, Never).on(&feed).await.unwrap_err();
+    }
+    assert_eq!(loud().len(), 50);
 }
 
 /// Errors between answers are those of single callers, and so are those of a healthy upstream.
