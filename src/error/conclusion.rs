@@ -1,5 +1,6 @@
 use super::gave_up::GaveUp;
 use crate::policy::StopReason;
+use crate::verdict::Health;
 
 /// What a program may tell its own caller about a request whose call gave up. Made by
 /// [`GaveUp::conclusion`] and [`GaveUp::conclusion_if_first`].
@@ -53,11 +54,11 @@ impl<E> GaveUp<E> {
     /// | call | conclusion |
     /// |---|---|
     /// | surely [without effect](Self::is_without_effect), and its request has no key | `NotDone` |
-    /// | its request has a key, and the reason is [`Fatal`](StopReason::Fatal) or [`TooLarge`](StopReason::TooLarge) | `Unresolved` |
+    /// | its request has a key, and the reason is [`TooLarge`](StopReason::TooLarge), or it is [`Fatal`](StopReason::Fatal) and the upstream is neither failing nor throttling | `Unresolved` |
     /// | its request has a key | `AskAgainWithKey` |
     /// | [in doubt](Self::is_in_doubt) | `InDoubt` |
     /// | its request may be sent again by its [verdict](Self::verdict) | `AskAgain` |
-    /// | the token [cancelled](StopReason::Cancelled) it, and its request is [idempotent](crate::Verdict::idempotent) | `AskAgain` |
+    /// | its request is [idempotent](crate::Verdict::idempotent), and the token, its deadline or a part of the answer ended it, or the upstream is failing or throttling | `AskAgain` |
     /// | any other | `SeeError` |
     ///
     /// # Examples
@@ -100,23 +101,33 @@ impl<E> GaveUp<E> {
     }
 
     const fn concluded(&self, is_first: bool) -> Conclusion {
-        let (is_keyed, is_idempotent, is_again) = match self.verdict() {
-            Some(verdict) => (verdict.is_keyed(), verdict.is_idempotent(), verdict.is_again()),
-            None => (false, false, false),
-        };
         let reason = self.reason();
+        let (is_keyed, is_idempotent, is_again, is_failing) = match self.verdict() {
+            Some(it) => (it.is_keyed(), it.is_idempotent(), it.is_again(), is_failing(it.health())),
+            None => (false, false, false, false),
+        };
+        // The same error would come again.
+        let is_final = matches!(reason, StopReason::Fatal) && !is_failing
+            || matches!(reason, StopReason::TooLarge);
+        // The upstream may do it the next time.
+        let may_pass = is_failing
+            || matches!(reason, StopReason::Cancelled | StopReason::Deadline | StopReason::Partial);
         if self.is_without_effect() && (is_first || !is_keyed) {
             Conclusion::NotDone
-        } else if is_keyed && matches!(reason, StopReason::Fatal | StopReason::TooLarge) {
+        } else if is_keyed && is_final {
             Conclusion::Unresolved
         } else if is_keyed {
             Conclusion::AskAgainWithKey
         } else if self.is_in_doubt() {
             Conclusion::InDoubt
-        } else if is_again || is_idempotent && matches!(reason, StopReason::Cancelled) {
+        } else if is_again || is_idempotent && may_pass {
             Conclusion::AskAgain
         } else {
             Conclusion::SeeError
         }
     }
+}
+
+const fn is_failing(health: Health) -> bool {
+    matches!(health, Health::Failing | Health::Throttling)
 }

@@ -125,8 +125,10 @@ impl<F: Open, P, K: Cancel, X: Target, Q, A> RetryStream<F, P, K, X, Q, A> {
     /// stream that is opened again, and [`StopReason::Partial`](crate::StopReason::Partial) after
     /// it. An upstream that has sent content is not blamed for the length of its answer. If it knows the limit and
     /// ends the stream with an error such as `DEADLINE_EXCEEDED` of gRPC in the last 100 ms or the last fifth,
-    /// whichever is shorter, the limit has ended the stream. The time
-    /// that the consumer spends between polls counts too, but the limit is noticed only by the next
+    /// whichever is shorter, the limit has ended the stream. Each further service of a chain that keeps some of that
+    /// time for itself ends it earlier, and then it is an error like any other.
+    ///
+    /// The time that the consumer spends between polls counts too, but the limit is noticed only by the next
     /// poll. A limit of zero polls once.
     pub fn with_whole_timeout(mut self, limit: Duration) -> Self {
         self.call.policy.limit_to(limit);

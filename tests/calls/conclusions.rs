@@ -1,13 +1,16 @@
 //! `GaveUp::conclusion`: what a program may tell its own caller.
 
 use std::future::{pending, ready};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use resile::error::Conclusion::{
     AskAgain, AskAgainWithKey, InDoubt, NotDone, SeeError, Unresolved,
 };
 use resile::quota::{Cost, Rate};
-use resile::{Breaker, Classify, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict, retry};
+use resile::{
+    Breaker, Classify, Health, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict, retry,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::effects::{Failed, Keyed, Known, ends, play};
@@ -27,8 +30,9 @@ proptest! {
         prop_assert_eq!(conclusion == NotDone, !made.contains(&true), "{:?} {:?}", gave_up, ends);
         prop_assert_eq!(conclusion == InDoubt, gave_up.is_in_doubt(), "{:?} {:?}", gave_up, ends);
         let is_again = gave_up.verdict().is_some_and(|verdict| verdict.is_again());
-        prop_assert!(conclusion != AskAgain || is_again, "{:?} {:?}", gave_up, ends);
         prop_assert!(conclusion != SeeError || !is_again, "{:?} {:?}", gave_up, ends);
+        let is_idempotent = gave_up.verdict().is_some_and(|verdict| verdict.is_idempotent());
+        prop_assert!(conclusion != AskAgain || is_again || is_idempotent, "{:?}", gave_up);
         prop_assert!(!matches!(conclusion, AskAgainWithKey | Unresolved), "{:?}", gave_up);
     }
 
@@ -42,7 +46,7 @@ proptest! {
         let (gave_up, made) = play(&ends, Keyed(Known { again }), is_alone);
         let expected = match gave_up.reason() {
             StopReason::Unclassified => InDoubt,
-            StopReason::Fatal => Unresolved,
+            StopReason::Fatal if gave_up.verdict().unwrap().health() != Health::Failing => Unresolved,
             _ => AskAgainWithKey,
         };
         prop_assert_eq!(gave_up.conclusion(), expected, "{:?} {:?}", gave_up, ends);
@@ -69,6 +73,25 @@ async fn a_cancelled_read_is_asked_again_and_a_cancelled_order_is_not() {
     assert_eq!(cancelled(Known { again: true }).await, [AskAgain; 2]);
     assert_eq!(cancelled(Known { again: false }).await, [InDoubt; 2]);
     assert_eq!(cancelled(Keyed(Known { again: true })).await, [AskAgainWithKey; 2]);
+}
+
+/// Whether an attempt timeout or the upstream itself ends a read at its deadline, it may be asked again.
+#[tokio::test(start_paused = true)]
+async fn a_read_of_a_failing_upstream_may_be_asked_again() {
+    let stop = Verdict::overloaded().idempotent().not_wanted();
+    let late = Verdict::transient().not_again().idempotent();
+    let missing = Verdict::fatal().with_health(Health::Healthy).idempotent();
+    for (verdict, conclusion) in [(stop, AskAgain), (late, AskAgain), (missing, SeeError)] {
+        let policy = RetryPolicy::new().with_classifier(move |_: &Failed| verdict);
+        let call = retry(|_| ready(Err::<(), _>(Failed(None))), policy, Never);
+        let gave_up = call.await.unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.conclusion()), (StopReason::Fatal, conclusion));
+    }
+    let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(1));
+    let policy = policy.with_classifier(Known { again: true });
+    let call = retry(|_| pending::<Result<(), Failed>>(), policy, Never);
+    let gave_up = call.await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.conclusion()), (StopReason::Deadline, AskAgain));
 }
 
 /// The same request is too large each time.
