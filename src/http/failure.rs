@@ -40,7 +40,8 @@ const SHOWN: usize = 200;
 /// The [`source`](Error::source) is the `io::Error` in the cause, or else its innermost error. So a
 /// line of the log, the `{:#}` of a [`GaveUp`](crate::GaveUp) with a name and that of an `anyhow::Error`
 /// print each text once, and the layers of the client are left out: "no connection to
-/// `https://api.example/v1`: Connection refused". [`cause`](Self::cause) returns the error of the client.
+/// `https://api.example/v1`: Connection refused". [`cause`](Self::cause) returns the error of the client,
+/// and [`into_cause`](Self::into_cause) returns it by value.
 ///
 /// # Examples
 ///
@@ -73,7 +74,8 @@ struct Inner {
     body: String,
     /// The URL of the request or of its answer, if the client tells it. Empty otherwise.
     url: String,
-    cause: Option<Arc<dyn Error + Send + Sync>>,
+    /// The box is what a failure without a clone gives away.
+    cause: Option<Arc<Box<dyn Error + Send + Sync>>>,
 }
 
 /// The end of the request.
@@ -176,7 +178,7 @@ impl Failure {
 
     pub(super) fn caused(outcome: Outcome, cause: Box<dyn Error + Send + Sync>) -> Self {
         let (headers, body, url) = (HeaderMap::new(), String::new(), String::new());
-        Self(Box::new(Inner { outcome, headers, body, url, cause: Some(Arc::from(cause)) }))
+        Self(Box::new(Inner { outcome, headers, body, url, cause: Some(Arc::new(cause)) }))
     }
 
     /// Adds the URL of the request or of its answer.
@@ -223,7 +225,53 @@ impl Failure {
     #[must_use]
     pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
         let cause = self.0.cause.as_deref()?;
-        Some(cause)
+        Some(&**cause)
+    }
+
+    /// Returns the [cause](Self::cause) by value if it is an `E`, such as the `reqwest::Error` for a variant of your
+    /// own error. The URL of a `reqwest::Error` has lost its query, its fragment and its credentials.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure itself, unchanged, in these cases:
+    /// * It was made of an answer, so it has no cause.
+    /// * The cause is of another type.
+    /// * A clone of the failure exists. All clones share the cause, and only the last one can give it away.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use resile::http::Failure;
+    /// use std::io;
+    ///
+    /// enum ApiError {
+    ///     Transport(io::Error), // with `reqwest` a `reqwest::Error`
+    ///     Refused(Failure),
+    /// }
+    ///
+    /// impl From<Failure> for ApiError {
+    ///     fn from(failure: Failure) -> Self {
+    ///         failure.into_cause().map_or_else(Self::Refused, Self::Transport)
+    ///     }
+    /// }
+    ///
+    /// let lost = Failure::unanswered(io::Error::from(io::ErrorKind::ConnectionReset));
+    /// assert!(matches!(lost.into(), ApiError::Transport(e) if e.kind() == io::ErrorKind::ConnectionReset));
+    ///
+    /// let busy = http::Response::builder().status(503).body("").unwrap();
+    /// let busy = Failure::check(busy).unwrap_err();
+    /// assert!(matches!(busy.into(), ApiError::Refused(failure) if failure.status().unwrap() == 503));
+    /// ```
+    pub fn into_cause<E: Error + 'static>(mut self) -> Result<E, Self> {
+        match self.0.cause.take().map(Arc::try_unwrap) {
+            None => {}
+            Some(Err(shared)) => self.0.cause = Some(shared),
+            Some(Ok(cause)) => match cause.downcast() {
+                Ok(cause) => return Ok(*cause),
+                Err(other) => self.0.cause = Some(Arc::new(other)),
+            },
+        }
+        Err(self)
     }
 
     /// Returns the first KiB of the answer's body, or an empty text without an answer.

@@ -32,7 +32,7 @@ const POST: Classifier = Classifier::non_idempotent();
 
 /// What a connection does after the request.
 #[derive(Clone)]
-enum Does {
+pub(super) enum Does {
     /// Sends these bytes and closes the connection.
     Answer(Vec<u8>),
     /// Sends these bytes, then `x` for ever.
@@ -45,13 +45,13 @@ enum Does {
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
-fn text(answer: &str) -> Does {
+pub(super) fn text(answer: &str) -> Does {
     Does::Answer(answer.as_bytes().to_vec())
 }
 
 /// Starts a server. The n-th connection does the n-th of `script`. Later ones say hello. Returns the
 /// address, the number of requests, and a signal for the end of an endless answer.
-async fn serve(script: &[Does]) -> (SocketAddr, Arc<AtomicU32>, Arc<Notify>) {
+pub(super) async fn serve(script: &[Does]) -> (SocketAddr, Arc<AtomicU32>, Arc<Notify>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (requests, ended) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
@@ -95,7 +95,7 @@ async fn answer(mut stream: TcpStream, does: Does, requests: Arc<AtomicU32>, end
     }
 }
 
-fn client() -> reqwest::Client {
+pub(super) fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .pool_max_idle_per_host(0)
@@ -621,6 +621,29 @@ fn a_failure_of_another_client_has_a_cause_and_a_verdict() {
     assert!(refused.is_not_sent());
     assert_eq!(POST.classify(&refused), Some(POST.not_sent()));
     assert_eq!(size_of::<Failure>(), size_of::<usize>());
+}
+
+/// A program whose own error has that of the client gets it by value.
+#[tokio::test]
+async fn a_failure_gives_its_cause_by_value_and_loses_nothing_otherwise() {
+    let failure = failure_of(Does::Reset).await;
+    let words = failure.cause().unwrap().to_string();
+    let other = failure.into_cause::<io::Error>().unwrap_err();
+    assert_eq!(other.cause().unwrap().to_string(), words);
+
+    // A clone has the same cause, so neither of the two gives it away.
+    let clone = other.clone();
+    let shared = other.into_cause::<reqwest::Error>().unwrap_err();
+    assert_eq!(shared.cause().unwrap().to_string(), words);
+    drop(clone);
+    let error: reqwest::Error = shared.into_cause().unwrap();
+    assert_eq!(error.to_string(), words);
+    assert_eq!(error.url().unwrap().query(), None);
+
+    // The answer is still there.
+    let refused = failure_of(text("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone")).await;
+    let refused = refused.into_cause::<reqwest::Error>().unwrap_err();
+    assert_eq!((refused.status(), refused.body()), (Some(StatusCode::NOT_FOUND), "none"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -144,9 +144,11 @@ async fn a_refused_connection_is_made_again_for_a_post() {
     let reqwest_middleware::Error::Middleware(ours) = ours else { panic!("{ours}") };
     let failure = ours.chain().find_map(|e| e.downcast_ref::<Failure>()).unwrap();
     assert_eq!(failure.status(), None);
-    let ours = ours.downcast_ref::<GaveUp<Boxed>>().unwrap();
+    let ours = ours.downcast::<GaveUp<Boxed>>().unwrap();
     assert_eq!(ours.attempts(), 4);
     assert!(format!("{ours:#}").contains(&last), "{ours:#}");
+    let failure = ours.into_last().unwrap().into_inner().downcast::<Failure>().unwrap();
+    assert!(failure.into_cause::<reqwest::Error>().unwrap().is_connect());
 }
 
 pub(super) const BUSY: Option<&str> = Some("HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n");
