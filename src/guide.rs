@@ -261,6 +261,8 @@ chapter! {
 
 chapter! {
     #[cfg_attr(not(feature = "http"), doc = "[crate::http]: crate#features")]
+    #[cfg_attr(not(feature = "http"), doc = "[crate::http::Failure::into_cause]: crate#features")]
+    #[cfg_attr(not(feature = "http"), doc = "[crate::http::Classifier::over]: crate#features")]
     migrating [] [
         "crate::Run" "crate::RetryPolicy::with_attempts" "crate::Backoff::exponential"
         "crate::RetryPolicy::with_classifier" "crate::Upstream::observed_by" "crate::Verdict::after"
@@ -279,6 +281,7 @@ chapter! {
         "crate::ResilienceExt" "crate::Verdict::with_base"
         "crate::Backoff::delay" "crate::Breaker::with_open_time" "crate::breaker" "crate::Cooldown"
         "crate::StopReason::Open" "crate::Upstream::call" "crate::Upstream::try_admit"
+        "crate::http::Failure::into_cause" "crate::http::Classifier::over"
     ]
     include_str!("../docs/guide/migrating.md")
 }

@@ -21,6 +21,7 @@ use crate::script::{Down, drive};
 mod counted;
 mod curves;
 mod loops;
+mod own_error;
 mod runs;
 
 /// The interval of a draw, as multiples of the capped delay.
