@@ -168,8 +168,16 @@ impl Verdict {
     /// with an idempotency key or an insert that does nothing if its row exists. Keeps the rest of the verdict.
     ///
     /// The request is [idempotent](Self::idempotent). But other than after a read, the caller wants to know what
-    /// happened, so the error of the call and its line in the log say it: "without effect", or "the request may
-    /// have been executed and may be sent again with its key".
+    /// happened, so the error of the call and its line in the log say it:
+    ///
+    /// | words | meaning |
+    /// |---|---|
+    /// | without effect | no attempt had an effect |
+    /// | the request may have been executed and may be sent again with its key | an attempt may have been executed |
+    /// | an earlier attempt may have been executed, the request may be sent again with its key | the same, but the last attempt had no effect |
+    ///
+    /// The end by a final error has these words too, although the same error would come again.
+    /// [`conclusion`](crate::GaveUp::conclusion) tells these ends apart.
     ///
     /// # Examples
     ///
