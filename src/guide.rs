@@ -155,6 +155,7 @@ chapter! {
         "crate::Upstream::observed_by" "crate::upstream::Observed"
         "crate::observe::AttemptFailure::source" "crate::Upstream::with_shared_observer"
         "crate::Run::progressed" "crate::hedge()" "crate::Run::next" "crate::call::Admission"
+        "crate::observe::HeldBy::as_str"
     ]
     include_str!("../docs/guide/observing.md")
 }
