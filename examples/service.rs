@@ -1,0 +1,269 @@
+//! A web service that reads prices from a shop and takes orders for it. The shop fails. Run it with:
+//!
+//! ```sh
+//! cargo run --example service
+//! ```
+//!
+//! The program starts the shop, sends some requests to itself, prints the answers and shuts down. `examples/client.rs`
+//! explains the two clients and a 303. A copy of this file needs these dependencies:
+//!
+//! ```toml
+//! anyhow = "1"
+//! axum = "0.8"
+//! reqwest = "0.13"
+//! resile = { version = "0.1", features = ["reqwest", "serde"] }
+//! serde = { version = "1", features = ["derive"] }
+//! serde_json = "1"
+//! tokio = { version = "1", features = ["macros", "net", "rt-multi-thread", "signal"] }
+//! tokio-util = { version = "0.7", features = ["rt"] }
+//! tracing = "0.1"
+//! tracing-subscriber = "0.3"
+//! ```
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use reqwest::redirect::Policy;
+use resile::error::Conclusion;
+use resile::http::headers::retry_after_secs;
+use resile::http::{Classifier, Failure, error_for_status};
+use resile::{Drain, GaveUp, RetryPolicy, StopReason, Upstream, retry};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+/// The configuration. Any format of serde works. A missing field takes its default.
+const CONFIG: &str = r#"{
+    "upstream": {
+        "name": "shop",
+        "budget": {},
+        "breaker": {},
+        "bulkhead": { "limit": 50, "queue": 50, "max_wait": "1s" },
+        "cooldown": {}
+    },
+    "policy": { "attempts": 4, "attempt_timeout": "2s", "total_timeout": "8s" }
+}"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    upstream: Upstream,
+    policy: RetryPolicy,
+}
+
+/// The header of an idempotency key.
+const KEY: &str = "idempotency-key";
+
+/// Everything that a handler needs. All calls to the shop share one upstream.
+struct Service {
+    shop: String,
+    read_client: reqwest::Client,
+    order_client: reqwest::Client,
+    policy: RetryPolicy,
+    upstream: Upstream,
+    shutdown: CancellationToken,
+    tasks: TaskTracker,
+    /// The keys of all orders. Keep them in a database, because another process may get the same key.
+    keys: Mutex<HashSet<HeaderValue>>,
+}
+
+impl Service {
+    fn new(config: &str, shop: String) -> anyhow::Result<Self> {
+        let Config { upstream, policy } = serde_json::from_str(config)?;
+        let client = || {
+            reqwest::Client::builder()
+                .connect_timeout(Duration::from_secs(1)) // less than the attempt timeout
+                .retry(reqwest::retry::never())
+                .no_proxy() // only for the shop in this program
+        };
+        Ok(Self {
+            shop,
+            read_client: client().build()?,
+            order_client: client().redirect(Policy::none()).build()?,
+            policy,
+            // For metrics add an observer here: `upstream.with_shared_observer((Log, Metrics))`.
+            upstream,
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            keys: Mutex::default(),
+        })
+    }
+
+    async fn price(&self, item: u32) -> Result<String, GaveUp<Failure>> {
+        let reads = Classifier::idempotent().with_place("GET /price/{item}");
+        let ask = async |_| {
+            let url = format!("{}/price/{item}", self.shop);
+            let answer = error_for_status(self.read_client.get(url).send().await?).await?;
+            Ok(answer.text().await?)
+        };
+        let policy = self.policy.with_classifier(reads);
+        retry(ask, policy, Drain(&self.shutdown)).on(&self.upstream).await
+    }
+
+    /// Sends an order. With a key it may be sent again after any failure.
+    async fn order(
+        &self,
+        item: &str,
+        key: Option<&HeaderValue>,
+    ) -> Result<String, GaveUp<Failure>> {
+        let orders = if key.is_some() { Classifier::keyed() } else { Classifier::non_idempotent() };
+        let send = async |_| {
+            let request = self.order_client.post(format!("{}/orders", self.shop));
+            let request = key.into_iter().fold(request, |it, key| it.header(KEY, key));
+            let answer = error_for_status(request.body(item.to_owned()).send().await?).await?;
+            Ok(answer.text().await?)
+        };
+        let policy = self.policy.with_classifier(orders.with_place("POST /orders"));
+        retry(send, policy, Drain(&self.shutdown)).on(&self.upstream).await
+    }
+
+    /// Keeps the key of a request. Returns whether no earlier request had it.
+    fn is_first(&self, key: Option<&HeaderValue>) -> bool {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        key.is_none_or(|key| keys.insert(key.clone()))
+    }
+}
+
+async fn price(State(service): State<Arc<Service>>, Path(item): Path<u32>) -> Response {
+    match service.price(item).await {
+        Ok(price) => price.into_response(),
+        Err(end) => failed(&end, end.conclusion()),
+    }
+}
+
+async fn order(State(service): State<Arc<Service>>, headers: HeaderMap, item: String) -> Response {
+    let key = headers.get(KEY).cloned();
+    let is_first = service.is_first(key.as_ref());
+    // Each line of the log has the span, so a line of a doubt names its order.
+    let span = tracing::info_span!("order", item, key = ?key);
+    // A handler is dropped when its client goes away. The task goes on, so nobody drops an order.
+    let tasks = service.tasks.clone();
+    let call = async move { service.order(&item, key.as_ref()).await };
+    match tasks.spawn(call.instrument(span)).await {
+        Ok(Ok(receipt)) => (StatusCode::CREATED, receipt).into_response(),
+        Ok(Err(end)) if is_first => failed(&end, end.conclusion_if_first()),
+        Ok(Err(end)) => failed(&end, end.conclusion()),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(), // the task has panicked
+    }
+}
+
+/// Answers the caller of this service after a call that gave up.
+fn failed(end: &GaveUp<Failure>, conclusion: Conclusion) -> Response {
+    // An error that the caller has to know comes first.
+    let told = end.last().and_then(Failure::status);
+    let told = told.filter(|status| matches!(status.as_u16(), 400 | 404 | 422));
+    if let (Some(status), Conclusion::NotDone) = (told, conclusion) {
+        return (status, "the shop refuses this request").into_response();
+    }
+    let (status, words) = match conclusion {
+        Conclusion::NotDone if end.reason() == StopReason::Fatal => {
+            (500, "failed, nothing is done")
+        }
+        Conclusion::NotDone => (503, "failed, nothing is done: ask again"),
+        Conclusion::AskAgain => (503, "failed: ask again"),
+        Conclusion::AskAgainWithKey => (503, "not known yet: ask again with the same key"),
+        Conclusion::Unresolved => (500, "not known: a person has to look"),
+        Conclusion::InDoubt => (499, "it may be ordered: do not send it again"),
+        Conclusion::SeeError => (500, "failed"),
+    };
+    let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = (code, words).into_response();
+    if status == 503 {
+        let seconds = end.retry_after().map_or(1, retry_after_secs);
+        answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    answer
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt::init(); // each retry logs one line
+
+    let service = Arc::new(Service::new(CONFIG, shop::start().await?)?);
+    let (shutdown, tasks) = (service.shutdown.clone(), service.tasks.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let requests = tokio::spawn(requests(listener.local_addr()?, shutdown.clone()));
+    // A service in a container waits for SIGTERM too, by `tokio::signal::unix::signal`.
+    tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move { tokio::signal::ctrl_c().await.map(|()| shutdown.cancel()) }
+    });
+    let router = Router::new()
+        .route("/price/{item}", get(price))
+        .route("/orders", post(order))
+        .with_state(service);
+    // From here on `Drain` makes no further attempt, and the attempts in flight may finish.
+    axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await?;
+    // The end of `main` would drop the orders whose callers have gone.
+    tasks.close();
+    tasks.wait().await;
+    requests.await?
+}
+
+/// Plays the callers of the service. Leave it out of a copy, as the shop below.
+async fn requests(address: SocketAddr, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let _shutdown = shutdown.drop_guard();
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let get = |item: u32| client.get(format!("http://{address}/price/{item}"));
+    let order = |item: u32| client.post(format!("http://{address}/orders")).body(item.to_string());
+    for (what, request, expected) in [
+        ("the price of item 7", get(7), 200),
+        ("the price of item 8", get(8), 404),
+        ("an order with a key", order(7).header(KEY, "red"), 201),
+        ("an order of item 8", order(8).header(KEY, "blue"), 422),
+        ("an order without a key", order(7), 499),
+    ] {
+        let answer = request.send().await?;
+        let status = answer.status();
+        println!("{what}: {}: {}", status.as_u16(), answer.text().await?);
+        anyhow::ensure!(status == expected, "expected {expected}");
+    }
+    Ok(())
+}
+
+/// The shop. It has only item 7, and answers each other request for it by a 503, also if it has taken the order.
+mod shop {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::extract::Path;
+    use axum::http::StatusCode;
+    use axum::routing::{get, post};
+    use tokio::net::TcpListener;
+
+    type Answer = (StatusCode, &'static str);
+
+    fn answer(item: &str, good: Answer, none: StatusCode) -> Answer {
+        static REQUESTS: AtomicU32 = AtomicU32::new(0);
+        match item {
+            "7" if REQUESTS.fetch_add(1, Ordering::Relaxed) % 2 == 1 => good,
+            "7" => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            _ => (none, "no such item"),
+        }
+    }
+
+    async fn price(Path(item): Path<String>) -> Answer {
+        answer(&item, (StatusCode::OK, "12 euros"), StatusCode::NOT_FOUND)
+    }
+
+    async fn order(item: String) -> Answer {
+        answer(&item, (StatusCode::CREATED, "receipt 1"), StatusCode::UNPROCESSABLE_ENTITY)
+    }
+
+    pub(crate) async fn start() -> std::io::Result<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let router = Router::new().route("/price/{item}", get(price)).route("/orders", post(order));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(url)
+    }
+}
