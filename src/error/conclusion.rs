@@ -2,7 +2,7 @@ use super::gave_up::GaveUp;
 use crate::policy::StopReason;
 use crate::verdict::Health;
 
-/// What a program may tell its own caller about a request whose call gave up. Made by
+/// The answer that a program may give its own caller about a request whose call gave up. Made by
 /// [`GaveUp::conclusion`] and [`GaveUp::conclusion_if_first`].
 ///
 /// The list is complete and no later version extends it, so a `match` needs no last arm and the compiler finds a case
