@@ -14,7 +14,7 @@
 //! resile = { version = "0.1", features = ["reqwest", "serde"] }
 //! serde = { version = "1", features = ["derive"] }
 //! serde_json = "1"
-//! tokio = { version = "1", features = ["macros", "net", "rt-multi-thread", "signal"] }
+//! tokio = { version = "1", features = ["macros", "net", "rt-multi-thread", "signal", "sync", "time"] }
 //! tokio-util = { version = "0.7", features = ["rt"] }
 //! tracing = "0.1"
 //! tracing-subscriber = "0.3"
@@ -184,6 +184,21 @@ fn failed(end: &GaveUp<Failure>, conclusion: Conclusion) -> Response {
     answer
 }
 
+/// Waits for Ctrl-C, or for the SIGTERM that ends a container.
+async fn signal() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            result = tokio::signal::ctrl_c() => result,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt::init(); // each retry logs one line
@@ -192,10 +207,9 @@ async fn main() -> anyhow::Result<()> {
     let (shutdown, tasks) = (service.shutdown.clone(), service.tasks.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let requests = tokio::spawn(requests(listener.local_addr()?, shutdown.clone()));
-    // A service in a container waits for SIGTERM too, by `tokio::signal::unix::signal`.
     tokio::spawn({
         let shutdown = shutdown.clone();
-        async move { tokio::signal::ctrl_c().await.map(|()| shutdown.cancel()) }
+        async move { signal().await.map(|()| shutdown.cancel()) }
     });
     let router = Router::new()
         .route("/price/{item}", get(price))
@@ -206,7 +220,9 @@ async fn main() -> anyhow::Result<()> {
     // The end of `main` would drop the orders whose callers have gone.
     tasks.close();
     tasks.wait().await;
-    requests.await?
+    requests.await??;
+    anyhow::ensure!(shop::has_sent_slow(), "the order of the caller who has gone is lost");
+    Ok(())
 }
 
 /// Plays the callers of the service. Leave it out of a copy, as the shop below.
@@ -227,20 +243,41 @@ async fn requests(address: SocketAddr, shutdown: CancellationToken) -> anyhow::R
         println!("{what}: {}: {}", status.as_u16(), answer.text().await?);
         anyhow::ensure!(status == expected, "expected {expected}");
     }
+    tokio::select! {
+        answer = order(9).send() => anyhow::bail!("expected no answer yet: {answer:?}"),
+        () = shop::has_slow() => println!("an order whose caller goes away"),
+    }
     Ok(())
 }
 
-/// The shop. It has only item 7, and answers each other request for it by a 503, also if it has taken the order.
+/// The shop. It answers each other request for item 7 by a 503, also if it has taken the order. An order of item 9 is
+/// slow, and there is no other item.
 mod shop {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::time::Duration;
 
     use axum::Router;
     use axum::extract::Path;
     use axum::http::StatusCode;
     use axum::routing::{get, post};
     use tokio::net::TcpListener;
+    use tokio::sync::Notify;
+    use tokio::time::sleep;
 
     type Answer = (StatusCode, &'static str);
+
+    static SLOW: Notify = Notify::const_new();
+    static HAS_SENT_SLOW: AtomicBool = AtomicBool::new(false);
+
+    /// Waits until the slow order is here.
+    pub(crate) async fn has_slow() {
+        SLOW.notified().await;
+    }
+
+    /// Returns whether the slow order still had its client at its end.
+    pub(crate) fn has_sent_slow() -> bool {
+        HAS_SENT_SLOW.load(Ordering::Relaxed)
+    }
 
     fn answer(item: &str, good: Answer, none: StatusCode) -> Answer {
         static REQUESTS: AtomicU32 = AtomicU32::new(0);
@@ -256,6 +293,12 @@ mod shop {
     }
 
     async fn order(item: String) -> Answer {
+        if item == "9" {
+            SLOW.notify_one();
+            sleep(Duration::from_millis(500)).await;
+            HAS_SENT_SLOW.store(true, Ordering::Relaxed);
+            return (StatusCode::CREATED, "receipt 2");
+        }
         answer(&item, (StatusCode::CREATED, "receipt 1"), StatusCode::UNPROCESSABLE_ENTITY)
     }
 
