@@ -34,7 +34,7 @@ use reqwest::redirect::Policy;
 use resile::error::Conclusion;
 use resile::http::headers::retry_after_secs;
 use resile::http::{Classifier, Failure, error_for_status};
-use resile::{Drain, GaveUp, RetryPolicy, StopReason, Upstream, retry};
+use resile::{Drain, GaveUp, RetryPolicy, Upstream, retry};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -118,15 +118,19 @@ impl Service {
         let orders = if key.is_some() { Classifier::keyed() } else { Classifier::non_idempotent() };
         let send = async |_| {
             let request = self.order_client.post(format!("{}/orders", self.shop));
-            let request = key.into_iter().fold(request, |it, key| it.header(KEY, key));
-            let answer = error_for_status(request.body(item.to_owned()).send().await?).await?;
+            let mut request = request.body(item.to_owned());
+            if let Some(key) = key {
+                request = request.header(KEY, key);
+            }
+            let answer = error_for_status(request.send().await?).await?;
             Ok(answer.text().await?)
         };
         let policy = self.policy.with_classifier(orders.with_place("POST /orders"));
         retry(send, policy, Drain(&self.shutdown)).on(&self.upstream).await
     }
 
-    /// Keeps the key of a request. Returns whether no earlier request had it.
+    /// Keeps the key of a request. Returns whether no earlier request had it. One that surely ended without effect
+    /// would not count either.
     fn is_first(&self, key: Option<&HeaderValue>) -> bool {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         key.is_none_or(|key| keys.insert(key.clone()))
@@ -148,40 +152,46 @@ async fn order(State(service): State<Arc<Service>>, headers: HeaderMap, item: St
     // A handler is dropped when its client goes away. The task goes on, so nobody drops an order.
     let tasks = service.tasks.clone();
     let call = async move { service.order(&item, key.as_ref()).await };
-    match tasks.spawn(call.instrument(span)).await {
+    let end = tasks.spawn(call.instrument(span.clone())).await;
+    span.in_scope(|| match end {
         Ok(Ok(receipt)) => (StatusCode::CREATED, receipt).into_response(),
         Ok(Err(end)) if is_first => failed(&end, end.conclusion_if_first()),
         Ok(Err(end)) => failed(&end, end.conclusion()),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(), // the task has panicked
-    }
+        Err(_) => answer(IN_DOUBT), // the task has panicked
+    })
 }
 
 /// Answers the caller of this service after a call that gave up.
 fn failed(end: &GaveUp<Failure>, conclusion: Conclusion) -> Response {
-    // An error that the caller has to know comes first.
-    let told = end.last().and_then(Failure::status);
-    let told = told.filter(|status| matches!(status.as_u16(), 400 | 404 | 422));
-    if let (Some(status), Conclusion::NotDone) = (told, conclusion) {
-        return (status, "the shop refuses this request").into_response();
-    }
     let (status, words) = match conclusion {
-        Conclusion::NotDone if end.reason() == StopReason::Fatal => {
-            (500, "failed, nothing is done")
-        }
         Conclusion::NotDone => (503, "failed, nothing is done: ask again"),
         Conclusion::AskAgain => (503, "failed: ask again"),
         Conclusion::AskAgainWithKey => (503, "not known yet: ask again with the same key"),
-        Conclusion::Unresolved => (500, "not known: a person has to look"),
-        Conclusion::InDoubt => (499, "it may be ordered: do not send it again"),
-        Conclusion::SeeError => (500, "failed"),
+        Conclusion::Unresolved => {
+            tracing::warn!("a person has to look for the order: {end:#}");
+            (500, "not known: a person has to look")
+        }
+        Conclusion::InDoubt => IN_DOUBT,
+        // Only here the last error tells of the whole call.
+        Conclusion::SeeError => match end.last().and_then(Failure::status).map(|it| it.as_u16()) {
+            Some(status @ (400 | 404 | 422)) => (status, "the shop refuses this request"),
+            _ => (500, "failed"),
+        },
     };
-    let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = (code, words).into_response();
+    let mut response = answer((status, words));
     if status == 503 {
         let seconds = end.retry_after().map_or(1, retry_after_secs);
-        answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
-    answer
+    response
+}
+
+/// The status is none that the client of the caller may repeat, such as a 5xx or a 409.
+const IN_DOUBT: (u16, &str) = (499, "it may be ordered: do not send it again");
+
+fn answer((status, words): (u16, &'static str)) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, words).into_response()
 }
 
 /// Waits for Ctrl-C, or for the SIGTERM that ends a container.
@@ -235,7 +245,8 @@ async fn requests(address: SocketAddr, shutdown: CancellationToken) -> anyhow::R
         ("the price of item 7", get(7), 200),
         ("the price of item 8", get(8), 404),
         ("an order with a key", order(7).header(KEY, "red"), 201),
-        ("an order of item 8", order(8).header(KEY, "blue"), 422),
+        // The 503 may have come from an order that the shop took.
+        ("an order of item 8", order(8).header(KEY, "blue"), 500),
         ("an order without a key", order(7), 499),
     ] {
         let answer = request.send().await?;
@@ -250,8 +261,8 @@ async fn requests(address: SocketAddr, shutdown: CancellationToken) -> anyhow::R
     Ok(())
 }
 
-/// The shop. It answers each other request for item 7 by a 503, also if it has taken the order. An order of item 9 is
-/// slow, and there is no other item.
+/// The shop. It answers each other request by a 503, also if it has taken the order. It has item 7, and an order of item
+/// 9 is slow.
 mod shop {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::time::Duration;
@@ -282,8 +293,10 @@ mod shop {
     fn answer(item: &str, good: Answer, none: StatusCode) -> Answer {
         static REQUESTS: AtomicU32 = AtomicU32::new(0);
         match item {
-            "7" if REQUESTS.fetch_add(1, Ordering::Relaxed) % 2 == 1 => good,
-            "7" => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            _ if REQUESTS.fetch_add(1, Ordering::Relaxed) % 2 == 0 => {
+                (StatusCode::SERVICE_UNAVAILABLE, "busy")
+            }
+            "7" => good,
             _ => (none, "no such item"),
         }
     }

@@ -133,8 +133,9 @@ chapter! {
         "crate::ResilienceExt::before_sending" "crate::GaveUp::is_without_effect"
         "crate::Verdict::without_effect"
         "crate::http::Classifier::keyed" "crate::Verdict::keyed" "crate::Breaker::with_open_time"
-        "crate::StopReason::Fatal" "crate::GaveUp::conclusion"
+        "crate::GaveUp::conclusion"
         "crate::GaveUp::conclusion_if_first" "crate::http::headers::retry_after_secs"
+        "crate::classify::ClassifyExt::cut_is"
     ]
     include_str!("../docs/guide/ends.md")
 }

@@ -92,7 +92,7 @@ impl Breaker {
     /// Sets the number of failures in a row that opens the breaker. 0 means 1.
     ///
     /// The `n` connections of a pool that are lost together are as many failures in a row, and calls that connect again
-    /// may add some. So `4 * n` with a short open time is better for a pool.
+    /// may add some. So `4 * n` with an open time of 1 s is better for a pool.
     #[must_use]
     pub const fn with_consecutive(mut self, failures: u32) -> Self {
         self.core.settings.consecutive = Some(failures);

@@ -256,12 +256,7 @@ where
         } else {
             last
         };
-        facts.verdict = reason.verdict(last, facts.retry_after).map(|it| told.told_in(it));
-        if !facts.effect.may_have {
-            let unsent = facts.attempts == 0;
-            let known = |it: Verdict| if unsent { it.not_sent() } else { it.without_effect() };
-            facts.verdict = facts.verdict.map(known);
-        }
+        facts.verdict = outer(&ending, last, &facts, told);
         facts.is_partial = self.policy.is_partial();
         let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
         facts.words = ends_by_part.then_some(AFTER_PART).or(facts.words);
@@ -407,6 +402,19 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let too_long = TooLong::Delay { wait, is_asked, by, left, total: limit };
         (cut != Some(Cut::Deadline)).then_some(too_long)
     }
+}
+
+/// Returns the verdict on a call for an outer one. `last` is that on the last failure, and `told` is what is known of
+/// the request.
+fn outer(ending: &Ending, last: Option<Verdict>, facts: &Facts, told: Effect) -> Option<Verdict> {
+    let has_judged = ending.verdict.is_some() && ending.cut.is_none();
+    let verdict = ending.reason.verdict(last, facts.retry_after)?;
+    let verdict = told.told_in(verdict, has_judged);
+    Some(match (facts.effect.may_have, facts.attempts) {
+        (true, _) => verdict,
+        (false, 0) => verdict.not_sent(),
+        (false, _) => verdict.without_effect(),
+    })
 }
 
 /// Returns the type of the error of a call in few words, for the `error.type` of OpenTelemetry.

@@ -10,23 +10,23 @@ use crate::verdict::Health;
 ///
 /// | conclusion | the program | status |
 /// |---|---|---|
-/// | [`NotDone`](Self::NotDone) | says "failed" | 503, but 500 after [`StopReason::Fatal`] |
-/// | [`AskAgain`](Self::AskAgain) | says "ask again" | 503 |
+/// | [`NotDone`](Self::NotDone) | says "failed, ask again" | 503 |
+/// | [`AskAgain`](Self::AskAgain) | says "not known, ask again" | 503 |
 /// | [`AskAgainWithKey`](Self::AskAgainWithKey) | says "not known yet, ask again with the same key" | 503 |
 /// | [`Unresolved`](Self::Unresolved) | says "not known", and a person has to look | 500 |
 /// | [`InDoubt`](Self::InDoubt) | says "it may be done, do not send it again", and a person has to look | 499 |
-/// | [`SeeError`](Self::SeeError) | reads the last error | 500 |
+/// | [`SeeError`](Self::SeeError) | reads the [last error](GaveUp::last) | that of the error, such as 404 or 422, or 500 |
 ///
-/// Only the first three may have a `Retry-After` with the [`retry_after`](GaveUp::retry_after) of the call, in the whole
+/// Only a 503 may have a `Retry-After` with the [`retry_after`](GaveUp::retry_after) of the call, in the whole
 /// seconds of `http::headers::retry_after_secs`. A 499 for `InDoubt` is neither a 5xx nor a 409, because the client of
 /// the caller may repeat its request after those.
 ///
-/// An error that the caller has to know, such as a 404 for an item, comes before all of them:
-/// [`last`](GaveUp::last) has it.
+/// Ask for the conclusion before the last error. After a lost answer a request with a key may end with 422 "sold out"
+/// although the request before it was executed. Then the conclusion is `Unresolved`, and the error alone would deny it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a conclusion does nothing until the program acts on it"]
 pub enum Conclusion {
-    /// The request surely had no effect. If the reason is [`Fatal`](StopReason::Fatal), the same error would come again.
+    /// The request surely had no effect, and it may be sent again.
     NotDone,
     /// The request may be sent again, such as a read.
     AskAgain,
@@ -38,7 +38,8 @@ pub enum Conclusion {
     Unresolved,
     /// The request may have been executed and must not be sent again: it is [in doubt](GaveUp::is_in_doubt).
     InDoubt,
-    /// The last error says what happened, and the same request does not help.
+    /// The last error says what happened, and the same request would end with it again: an item that does not exist, a
+    /// wrong password, a [cost](crate::StopReason::TooLarge) above the quota.
     SeeError,
 }
 
@@ -49,16 +50,22 @@ impl<E> GaveUp<E> {
     /// never [`NotDone`](Conclusion::NotDone). Use [`conclusion_if_first`](Self::conclusion_if_first) if the program
     /// knows that no earlier call had this key.
     ///
-    /// The first row that applies counts:
+    /// A closure that judges errors cannot [state the key](crate::Verdict::keyed) of a call without an attempt, such as
+    /// one that a breaker refuses. So that call is `AskAgain` in place of `NotDone`, unless
+    /// [`cut_is`](crate::classify::ClassifyExt::cut_is) states what kind of request it is.
+    ///
+    /// An error is *final* if the reason is [`TooLarge`](StopReason::TooLarge), or if it is
+    /// [`Fatal`](StopReason::Fatal) and the upstream is neither failing nor throttling. The first row that applies counts:
     ///
     /// | call | conclusion |
     /// |---|---|
-    /// | surely [without effect](Self::is_without_effect), and its request has no key | `NotDone` |
-    /// | its request has a key, and the reason is [`TooLarge`](StopReason::TooLarge), or it is [`Fatal`](StopReason::Fatal) and the upstream is neither failing nor throttling | `Unresolved` |
+    /// | surely [without effect](Self::is_without_effect), the classifier has judged its request as one without a key, and the error is not final | `NotDone` |
+    /// | the same, and the error is final | `SeeError` |
+    /// | its request has a key, and the error is final | `Unresolved` |
     /// | its request has a key | `AskAgainWithKey` |
     /// | [in doubt](Self::is_in_doubt) | `InDoubt` |
     /// | its request may be sent again by its [verdict](Self::verdict) | `AskAgain` |
-    /// | its request is [idempotent](crate::Verdict::idempotent), and the token, its deadline or a part of the answer ended it, or the upstream is failing or throttling | `AskAgain` |
+    /// | its request is [idempotent](crate::Verdict::idempotent) or had no effect, and the token, its deadline or a part of the answer ended it, or the upstream is failing or throttling | `AskAgain` |
     /// | any other | `SeeError` |
     ///
     /// # Examples
@@ -93,41 +100,40 @@ impl<E> GaveUp<E> {
 
     /// Returns what a program may tell its own caller about the request, if no earlier call had the same key.
     ///
-    /// It differs from [`conclusion`](Self::conclusion) only for a request with a key: if the call was surely
-    /// [without effect](Self::is_without_effect), it is [`NotDone`](Conclusion::NotDone). That is wrong if an earlier
-    /// call had the same key, because that one may have executed the request before a breaker refused this one.
+    /// It differs from [`conclusion`](Self::conclusion) only for a request that may have a key: if the call was surely
+    /// [without effect](Self::is_without_effect), it is [`NotDone`](Conclusion::NotDone) or
+    /// [`SeeError`](Conclusion::SeeError). That is wrong if an earlier call had the same key, because that one may have
+    /// executed the request before a breaker refused this one. A program that stores how its calls ended may count a
+    /// call as the first if each earlier one with the key has ended with one of these two.
     pub const fn conclusion_if_first(&self) -> Conclusion {
         self.concluded(true)
     }
 
     const fn concluded(&self, is_first: bool) -> Conclusion {
         let reason = self.reason();
-        let (is_keyed, is_idempotent, is_again, is_failing) = match self.verdict() {
-            Some(it) => (it.is_keyed(), it.is_idempotent(), it.is_again(), is_failing(it.health())),
-            None => (false, false, false, false),
+        let Some(verdict) = self.verdict() else {
+            return if self.is_in_doubt() { Conclusion::InDoubt } else { Conclusion::SeeError };
         };
+        let is_failing = matches!(verdict.health(), Health::Failing | Health::Throttling);
         // The same error would come again.
         let is_final = matches!(reason, StopReason::Fatal) && !is_failing
             || matches!(reason, StopReason::TooLarge);
         // The upstream may do it the next time.
         let may_pass = is_failing
             || matches!(reason, StopReason::Cancelled | StopReason::Deadline | StopReason::Partial);
-        if self.is_without_effect() && (is_first || !is_keyed) {
-            Conclusion::NotDone
-        } else if is_keyed && is_final {
+        let is_harmless = verdict.is_idempotent() || self.is_without_effect();
+        if self.is_without_effect() && (is_first || !verdict.may_have_key()) {
+            if is_final { Conclusion::SeeError } else { Conclusion::NotDone }
+        } else if verdict.is_keyed() && is_final {
             Conclusion::Unresolved
-        } else if is_keyed {
+        } else if verdict.is_keyed() {
             Conclusion::AskAgainWithKey
         } else if self.is_in_doubt() {
             Conclusion::InDoubt
-        } else if is_again || is_idempotent && may_pass {
+        } else if verdict.is_again() || is_harmless && may_pass {
             Conclusion::AskAgain
         } else {
             Conclusion::SeeError
         }
     }
-}
-
-const fn is_failing(health: Health) -> bool {
-    matches!(health, Health::Failing | Health::Throttling)
 }

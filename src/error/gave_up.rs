@@ -230,7 +230,7 @@ impl<E> GaveUp<E> {
     /// value is wrong. The page of `http` has a section on redirects.
     ///
     /// It is about this call alone. If an earlier call with the same key may still be executed, the answer
-    /// stays "not known yet".
+    /// stays "not known yet", as [`conclusion`](Self::conclusion) says.
     ///
     /// # Examples
     ///

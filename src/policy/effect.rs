@@ -61,12 +61,16 @@ impl Request {
 }
 
 impl Effect {
-    /// Returns the verdict on a call with what is known of its request: that it has a key, or may be executed twice.
-    pub(crate) const fn told_in(self, verdict: Verdict) -> Verdict {
+    /// Returns the verdict on a call with what is known of its request: that it has a key, or may be executed twice. A
+    /// classifier may state these of its errors only, so nothing is known unless it `has_judged` one. Then the verdict
+    /// of an inner call may still say that nothing is known.
+    pub(crate) const fn told_in(self, verdict: Verdict, has_judged: bool) -> Verdict {
         match self.request {
             Request::Keyed => verdict.keyed(),
             Request::Idempotent => verdict.idempotent(),
-            Request::NotIdempotent | Request::Unknown => verdict,
+            Request::NotIdempotent => verdict.with_unknown_key(false),
+            Request::Unknown if has_judged => verdict,
+            Request::Unknown => verdict.with_unknown_key(true),
         }
     }
 

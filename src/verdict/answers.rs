@@ -51,6 +51,8 @@ pub(super) enum Flag {
     Keyed = 1 << 16,
     /// The upstream ended the request because the time that it was told was over.
     Late = 1 << 17,
+    /// Nobody has stated whether the request has a key.
+    UnknownKey = 1 << 18,
 }
 
 /// The first bit of the health, and that of the ground. Both have two bits.

@@ -58,6 +58,16 @@ impl Verdict {
         }
     }
 
+    /// Returns this verdict on a call, with whether nobody has stated that its request has a key or has none.
+    pub(crate) const fn with_unknown_key(self, is_unknown: bool) -> Self {
+        self.with(Flag::UnknownKey, is_unknown)
+    }
+
+    /// Returns whether the request may have a key that nobody has stated.
+    pub(crate) const fn may_have_key(&self) -> bool {
+        self.is_keyed() || self.answers.is(Flag::UnknownKey) && !self.is_idempotent()
+    }
+
     /// Returns this verdict for several attempts, one of which may have had an effect.
     pub(crate) const fn of_several(self) -> Self {
         self.with(Flag::NotSent, false).with(Flag::NoEffect, false)

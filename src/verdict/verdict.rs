@@ -179,14 +179,20 @@ impl Verdict {
     /// The end by a final error has these words too, although the same error would come again.
     /// [`conclusion`](crate::GaveUp::conclusion) tells these ends apart.
     ///
+    /// State the key in the opinion on [cuts](crate::Classify#cut-attempts) too. A call that was refused before its first
+    /// attempt has no error, and its key is known only from there.
+    ///
     /// # Examples
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
+    /// use resile::classify::ClassifyExt;
     /// use resile::{Never, RetryPolicy, Verdict, retry};
     ///
-    /// let policy = RetryPolicy::none().with_classifier(|_: &&str| Verdict::transient().keyed());
+    /// const KEYED: Verdict = Verdict::transient().keyed();
+    /// // A closure judges errors only, so `cut_is` states the key of a call without one.
+    /// let policy = RetryPolicy::none().with_classifier((|_: &&str| KEYED).cut_is(KEYED));
     /// let pay = |_| async { Err::<(), _>("the connection was lost") };
     /// let gave_up = retry(pay, policy, Never).await.unwrap_err();
     /// assert!(!gave_up.is_in_doubt() && !gave_up.is_without_effect());

@@ -9,11 +9,18 @@ use resile::error::Conclusion::{
 };
 use resile::quota::{Cost, Rate};
 use resile::{
-    Breaker, Classify, Health, Never, Quota, RetryPolicy, StopReason, Upstream, Verdict, retry,
+    Breaker, Classify, GaveUp, Health, Never, Quota, ResilienceExt, RetryPolicy, StopReason,
+    Upstream, Verdict, retry,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::effects::{Failed, Keyed, Known, ends, play};
+
+/// Returns whether the same request would end with the same error.
+fn is_final(gave_up: &GaveUp<Failed>) -> bool {
+    let is_failing = gave_up.verdict().is_some_and(|it| it.health() == Health::Failing);
+    gave_up.reason() == StopReason::Fatal && !is_failing
+}
 
 proptest! {
     /// A request without a key is not done exactly if no attempt may have had an effect. It is in doubt exactly if the
@@ -27,7 +34,10 @@ proptest! {
         let (gave_up, made) = play(&ends, Known { again }, is_alone);
         let conclusion = gave_up.conclusion();
         prop_assert_eq!(conclusion, gave_up.conclusion_if_first());
-        prop_assert_eq!(conclusion == NotDone, !made.contains(&true), "{:?} {:?}", gave_up, ends);
+        let is_none = !made.contains(&true);
+        let is_told = is_none && is_final(&gave_up);
+        prop_assert_eq!(conclusion == NotDone, is_none && !is_told, "{:?} {:?}", gave_up, ends);
+        prop_assert!(conclusion == SeeError || !is_told, "{:?} {:?}", gave_up, ends);
         prop_assert_eq!(conclusion == InDoubt, gave_up.is_in_doubt(), "{:?} {:?}", gave_up, ends);
         let is_again = gave_up.verdict().is_some_and(|verdict| verdict.is_again());
         prop_assert!(conclusion != SeeError || !is_again, "{:?} {:?}", gave_up, ends);
@@ -46,11 +56,15 @@ proptest! {
         let (gave_up, made) = play(&ends, Keyed(Known { again }), is_alone);
         let expected = match gave_up.reason() {
             StopReason::Unclassified => InDoubt,
-            StopReason::Fatal if gave_up.verdict().unwrap().health() != Health::Failing => Unresolved,
+            StopReason::Fatal if is_final(&gave_up) => Unresolved,
             _ => AskAgainWithKey,
         };
         prop_assert_eq!(gave_up.conclusion(), expected, "{:?} {:?}", gave_up, ends);
-        let if_first = if made.contains(&true) { expected } else { NotDone };
+        let if_first = match made.contains(&true) {
+            true => expected,
+            false if is_final(&gave_up) => SeeError,
+            false => NotDone,
+        };
         prop_assert_eq!(gave_up.conclusion_if_first(), if_first, "{:?} {:?}", gave_up, ends);
     }
 }
@@ -105,8 +119,8 @@ async fn a_request_that_is_too_large_is_not_asked_again() {
         assert_eq!(gave_up.reason(), StopReason::TooLarge);
         [gave_up.conclusion(), gave_up.conclusion_if_first()]
     };
-    assert_eq!(ask(&Known { again: true }).await, [NotDone; 2]);
-    assert_eq!(ask(&Keyed(Known { again: true })).await, [Unresolved, NotDone]);
+    assert_eq!(ask(&Known { again: true }).await, [SeeError; 2]);
+    assert_eq!(ask(&Keyed(Known { again: true })).await, [Unresolved, SeeError]);
 }
 
 /// A breaker refuses the second ask, and the first one may have been executed.
@@ -119,6 +133,58 @@ async fn a_refused_ask_with_a_key_is_not_done_only_if_it_is_the_first() {
     let gave_up = call.await.unwrap_err();
     assert_eq!(gave_up.conclusion(), AskAgainWithKey);
     assert_eq!(gave_up.conclusion_if_first(), NotDone);
+}
+
+/// A closure states the key of its errors, and the call that the breaker refuses has none. An earlier ask with the key
+/// may have been executed. A classifier without keys says so by its opinion on a cut.
+#[tokio::test]
+async fn a_refused_ask_of_which_nobody_states_the_key_may_be_asked_again() {
+    use resile::classify::{Always, ClassifyExt};
+    let shop = Upstream::new("shop").with_breaker(Breaker::new());
+    let _isolated = shop.isolate();
+    let keyed = |_: &Failed| Verdict::transient().keyed();
+    let plain = |_: &Failed| Verdict::transient();
+    let once = Verdict::transient().not_again();
+    let classifiers: [(&dyn Classify<Failed>, _, _); 8] = [
+        (&keyed, AskAgain, NotDone),
+        (&plain, AskAgain, NotDone),
+        (&Always, AskAgain, NotDone),
+        (&keyed.cut_is(Verdict::transient()), AskAgain, NotDone),
+        (&keyed.cut_is(Verdict::transient().keyed()), AskAgainWithKey, NotDone),
+        (&plain.cut_is(Verdict::transient().idempotent()), NotDone, NotDone),
+        (&plain.cut_is(once), NotDone, NotDone),
+        (&Known { again: false }, NotDone, NotDone),
+    ];
+    for (number, (classifier, conclusion, if_first)) in classifiers.into_iter().enumerate() {
+        let policy = RetryPolicy::new().with_classifier(classifier);
+        let call = retry(|_| ready(Ok::<(), Failed>(())), policy, Never).on(&shop);
+        let gave_up = call.await.unwrap_err();
+        let both = [gave_up.conclusion(), gave_up.conclusion_if_first()];
+        assert_eq!(both, [conclusion, if_first], "{number}");
+        // An outer call knows no more.
+        let outer = |gave_up: &GaveUp<Failed>| gave_up.verdict();
+        let policy = RetryPolicy::none().with_classifier(outer);
+        let outer = retry(|_| ready(Err::<(), _>(gave_up.clone())), policy, Never);
+        let outer = outer.await.unwrap_err();
+        assert_eq!([outer.conclusion(), outer.conclusion_if_first()], both, "{number}");
+    }
+}
+
+/// Each attempt was cut before it sent its request, after an error that stated its key or without one.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_attempts_sent_nothing_is_not_done_only_if_its_request_was_judged() {
+    let unsent = |_| pending::<Result<(), Failed>>().before_sending();
+    let policy = RetryPolicy::none().with_attempt_timeout(Duration::from_secs(1));
+    let keyed = policy.with_classifier(|_: &Failed| Verdict::transient().keyed());
+    let gave_up = retry(unsent, keyed, Never).await.unwrap_err();
+    assert!(gave_up.is_without_effect());
+    assert_eq!((gave_up.conclusion(), gave_up.conclusion_if_first()), (AskAgain, NotDone));
+    let once = policy.with_classifier(Known { again: false });
+    assert_eq!(retry(unsent, once, Never).await.unwrap_err().conclusion(), NotDone);
+    let refused = |_: &Failed| Verdict::transient().not_sent();
+    let fails = |_| ready(Err::<(), _>(Failed(None)));
+    let call = retry(fails, policy.with_classifier(refused), Never);
+    assert_eq!(call.await.unwrap_err().conclusion(), NotDone);
 }
 
 /// The classifier calls the error final and says nothing of the upstream.

@@ -43,7 +43,7 @@ impl End {
 }
 
 /// An error with its verdict.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("failed")]
 pub(super) struct Failed(pub(super) Option<Verdict>);
 
