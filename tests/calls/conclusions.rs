@@ -1,8 +1,10 @@
 //! `GaveUp::conclusion`: what a program may tell its own caller.
 
 use std::future::{pending, ready};
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 use resile::error::Conclusion::{
     AskAgain, AskAgainWithKey, InDoubt, NotDone, SeeError, Unresolved,
@@ -10,7 +12,7 @@ use resile::error::Conclusion::{
 use resile::quota::{Cost, Rate};
 use resile::{
     Breaker, Classify, GaveUp, Health, Never, Quota, ResilienceExt, RetryPolicy, StopReason,
-    Upstream, Verdict, retry,
+    Upstream, Verdict, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -106,6 +108,20 @@ async fn a_read_of_a_failing_upstream_may_be_asked_again() {
     let call = retry(|_| pending::<Result<(), Failed>>(), policy, Never);
     let gave_up = call.await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.conclusion()), (StopReason::Deadline, AskAgain));
+}
+
+/// The limit on the whole ends a stream of which the reader has a part.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_read_may_be_asked_again_after_its_limit() {
+    for (again, conclusion) in [(true, AskAgain), (false, InDoubt)] {
+        let policy = RetryPolicy::new().with_classifier(Known { again });
+        let open = async |_| Ok(stream::iter([Ok::<_, Failed>(1)]).chain(stream::pending()));
+        let call = retry_stream(open, policy, Never).with_whole_timeout(Duration::from_secs(1));
+        let mut call = pin!(call);
+        assert_eq!(call.next().await.unwrap().unwrap(), 1);
+        let gave_up = call.next().await.unwrap().unwrap_err();
+        assert_eq!((gave_up.reason(), gave_up.conclusion()), (StopReason::Partial, conclusion));
+    }
 }
 
 /// The same request is too large each time.
