@@ -186,6 +186,17 @@ async fn a_refused_ask_of_which_nobody_states_the_key_may_be_asked_again() {
     }
 }
 
+/// The token ended the call before an attempt, so to ask again does no harm whatever the request is.
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_its_first_attempt_may_be_asked_again() {
+    let token = CancellationToken::new();
+    token.cancel();
+    let policy = RetryPolicy::new().with_classifier(|_: &Failed| Verdict::transient().keyed());
+    let gave_up = retry(|_| ready(Ok::<(), Failed>(())), policy, &token).await.unwrap_err();
+    assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Cancelled, 0));
+    assert_eq!((gave_up.conclusion(), gave_up.conclusion_if_first()), (AskAgain, NotDone));
+}
+
 /// Each attempt was cut before it sent its request, after an error that stated its key or without one.
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_attempts_sent_nothing_is_not_done_only_if_its_request_was_judged() {
