@@ -20,7 +20,7 @@
 //! tracing-subscriber = "0.3"
 //! ```
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,8 +72,9 @@ struct Service {
     upstream: Upstream,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    /// The keys of all orders. Keep them in a database, because another process may get the same key.
-    keys: Mutex<HashSet<HeaderValue>>,
+    /// The number of asks for each key that are in flight or may have been executed. Keep it in a database, because
+    /// another process may get the same key.
+    asks: Mutex<HashMap<HeaderValue, u32>>,
 }
 
 impl Service {
@@ -94,7 +95,7 @@ impl Service {
             upstream,
             shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            keys: Mutex::default(),
+            asks: Mutex::default(),
         })
     }
 
@@ -129,11 +130,20 @@ impl Service {
         retry(send, policy, Drain(&self.shutdown)).on(&self.upstream).await
     }
 
-    /// Keeps the key of a request. Returns whether no earlier request had it. One that surely ended without effect
-    /// would not count either.
-    fn is_first(&self, key: Option<&HeaderValue>) -> bool {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        key.is_none_or(|key| keys.insert(key.clone()))
+    /// Counts an ask with this key. Returns whether it is the first one.
+    fn begin(&self, key: &HeaderValue) -> bool {
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = asks.entry(key.clone()).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Takes an ask back that surely had no effect.
+    fn take_back(&self, key: &HeaderValue) {
+        let mut asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = asks.get_mut(key) {
+            *count -= 1;
+        }
     }
 }
 
@@ -146,12 +156,19 @@ async fn price(State(service): State<Arc<Service>>, Path(item): Path<u32>) -> Re
 
 async fn order(State(service): State<Arc<Service>>, headers: HeaderMap, item: String) -> Response {
     let key = headers.get(KEY).cloned();
-    let is_first = service.is_first(key.as_ref());
+    let is_first = key.as_ref().is_none_or(|key| service.begin(key));
     // Each line of the log has the span, so a line of a doubt names its order.
     let span = tracing::info_span!("order", item, key = ?key);
     // A handler is dropped when its client goes away. The task goes on, so nobody drops an order.
     let tasks = service.tasks.clone();
-    let call = async move { service.order(&item, key.as_ref()).await };
+    let call = async move {
+        let end = service.order(&item, key.as_ref()).await;
+        let had_none = end.as_ref().is_err_and(GaveUp::is_without_effect);
+        if let Some(key) = key.filter(|_| had_none) {
+            service.take_back(&key);
+        }
+        end
+    };
     let end = tasks.spawn(call.instrument(span.clone())).await;
     span.in_scope(|| match end {
         Ok(Ok(receipt)) => (StatusCode::CREATED, receipt).into_response(),
@@ -248,6 +265,9 @@ async fn requests(address: SocketAddr, shutdown: CancellationToken) -> anyhow::R
         // The 503 may have come from an order that the shop took.
         ("an order of item 8", order(8).header(KEY, "blue"), 500),
         ("an order without a key", order(7), 499),
+        ("an order that the shop refuses", order(8).header(KEY, "green"), 422),
+        ("another order without a key", order(7), 499),
+        ("the refused order again", order(8).header(KEY, "green"), 422),
     ] {
         let answer = request.send().await?;
         let status = answer.status();
