@@ -54,6 +54,9 @@ impl<E> GaveUp<E> {
     /// one that a breaker refuses. So that call is `AskAgain` in place of `NotDone`, unless
     /// [`cut_is`](crate::classify::ClassifyExt::cut_is) states what kind of request it is.
     ///
+    /// The error of a [`fallback`](crate::fallback()) around calls knows the last one only after
+    /// [`flatten`](Self::flatten), so ask then.
+    ///
     /// An error is *final* if the reason is [`TooLarge`](StopReason::TooLarge), or if it is
     /// [`Fatal`](StopReason::Fatal) and the upstream is neither failing nor throttling. The first row that applies counts:
     ///
@@ -104,7 +107,8 @@ impl<E> GaveUp<E> {
     /// [without effect](Self::is_without_effect), it is [`NotDone`](Conclusion::NotDone) or
     /// [`SeeError`](Conclusion::SeeError). That is wrong if an earlier call had the same key, because that one may have
     /// executed the request before a breaker refused this one. A program that stores how its calls ended may count a
-    /// call as the first if each earlier one with the key has ended with one of these two.
+    /// call as the first if its classifier states the key and each earlier call with the key has ended with one of
+    /// these two.
     pub const fn conclusion_if_first(&self) -> Conclusion {
         self.concluded(true)
     }
