@@ -21,9 +21,10 @@ use resile::{
     retry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+use super::refusing::refusing;
 use super::script::advance_past_sleeps;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -317,10 +318,7 @@ async fn a_body_that_is_not_utf_8_is_readable_and_cannot_forge_a_line() {
 /// A refused connection is no request, so even a POST is sent again.
 #[tokio::test]
 async fn a_refused_connection_is_not_sent_and_a_post_is_repeated() {
-    // The port is bound but does not listen, so connections are refused.
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let (client, address) = (client(), socket.local_addr().unwrap());
+    let (client, (_socket, address)) = (client(), refusing());
     let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(POST);
     let gave_up = retry(|_| send(&client, address), policy, Never).await.unwrap_err();
     assert_eq!((gave_up.reason(), gave_up.attempts()), (StopReason::Attempts, 3));
@@ -340,9 +338,7 @@ async fn each_text_of_a_failure_is_printed_once() {
     #[error("booking failed: {0}")]
     struct Booking(#[from] Failure);
 
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let (client, address) = (client(), socket.local_addr().unwrap());
+    let (client, (_socket, address)) = (client(), refusing());
     let upstream = Upstream::new("shop").with_observer(&());
     let policy = RetryPolicy::new().with_attempts(1).with_classifier(POST);
     let gave_up = retry(|_| send(&client, address), policy, Never).on(&upstream).await.unwrap_err();
@@ -501,9 +497,7 @@ fn assert_no_secret(failure: &Failure) {
 /// The URL of an error loses what may be a key. The rest says where the request went.
 #[tokio::test]
 async fn a_url_in_an_error_has_no_query_and_no_credentials() {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
+    let (_socket, address) = refusing();
     let url = format!("http://key=secret:secret@{address}/v1/book?key=secret#secret");
     let failure = Failure::from(client().get(url).send().await.unwrap_err());
     assert_no_secret(&failure);

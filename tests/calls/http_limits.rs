@@ -9,6 +9,8 @@ use resile::http::{Classifier, limits};
 use resile::quota::{Dimension, Limit};
 use resile::{Classify, Verdict};
 
+use super::refusing::refusing;
+
 fn requests(fields: &[(&str, &str)]) -> Limit {
     let field = |(name, value): &(&str, &str)| {
         (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
@@ -163,9 +165,7 @@ fn a_date_of_a_clock_that_is_not_set_is_none() {
 
 /// Returns the error of a request to an address where nothing listens.
 async fn refused() -> reqwest::Error {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
+    let (_socket, address) = refusing();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     client.get(format!("http://{address}/")).send().await.unwrap_err()
 }

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
+use super::refusing::refusing;
 use super::script::advance_past_sleeps;
 
 const POST: Classifier = Classifier::non_idempotent();
@@ -132,11 +133,8 @@ async fn a_503_to_a_post_is_fatal_and_counts_at_the_breaker() {
 
 #[tokio::test]
 async fn a_refused_connection_is_retried_even_for_a_post() {
-    // The port is bound but does not listen, so no other process can take it and connections are
-    // refused.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let error = get(&client(), socket.local_addr().unwrap()).await.unwrap_err();
+    let (_socket, address) = refusing();
+    let error = get(&client(), address).await.unwrap_err();
     assert!(matches!(&error, CallError::Unanswered(error) if error.is_connect()), "{error:?}");
     assert_eq!(classify(&error), Verdict::transient().not_sent());
 }
@@ -185,9 +183,8 @@ async fn a_bad_answer_is_a_variant_beside_the_failure() {
     let (attempts, last) = end(failed.await).await.unwrap_err();
     assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().unwrap() == 500));
     assert_eq!(attempts, 1);
-    let closed = tokio::net::TcpSocket::new_v4().unwrap();
-    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let (attempts, last) = end(closed.local_addr().unwrap()).await.unwrap_err();
+    let (_socket, closed) = refusing();
+    let (attempts, last) = end(closed).await.unwrap_err();
     assert!(matches!(last, Some(BookError::Http(failure)) if failure.status().is_none()));
     assert_eq!(attempts, 3);
 }

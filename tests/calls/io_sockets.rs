@@ -7,6 +7,8 @@ use std::time::Duration;
 use resile::io::{Classifier, never_sent};
 use resile::{Classify, Health, Never, RetryPolicy, retry};
 
+use super::refusing::refusing;
+
 /// Returns whether both classifiers send the request again, and the health.
 fn seen(error: &io::Error) -> (bool, bool, Health) {
     let safe = Classifier::idempotent().classify(error).expect("an opinion");
@@ -36,10 +38,8 @@ fn ask(read: usize) -> io::Error {
 
 #[test]
 fn a_refused_connection_was_never_sent() {
-    // The port is bound but does not listen, so nothing else can take it.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let error = TcpStream::connect(socket.local_addr().unwrap()).unwrap_err();
+    let (_socket, address) = refusing();
+    let error = TcpStream::connect(address).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     assert_eq!(seen(&error), (true, true, Health::Failing));
     assert!(never_sent(&error));

@@ -51,6 +51,7 @@ mod observe;
 mod observer_panics;
 mod opening;
 mod over;
+mod refusing;
 mod reproducible;
 mod retry;
 mod retry_policy_config;

@@ -10,10 +10,9 @@ use std::time::Duration;
 use resile::time::{ManualTimer, Timer};
 use resile::{Never, StopReason, Upstream, retry};
 use resile_llm::{Classifier, Failure, Kind};
-use tokio::net::TcpSocket;
 
 use provider::Provider;
-pub use provider::{Answer, answer};
+pub use provider::{Answer, answer, refusing};
 
 /// A completion of the chat API.
 const GOOD: &str = r#"{"id":"c","object":"chat.completion","created":1,"model":"m",
@@ -214,10 +213,8 @@ where
     Op: Fn(String) -> Attempt + Send + Sync,
     Attempt: Future<Output = Result<String, E>> + Send,
 {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let free = socket.local_addr().unwrap();
-    let seen = call(|| ask(format!("http://{free}/v1")), failure).await;
+    let (_socket, address) = refusing();
+    let seen = call(|| ask(format!("http://{address}/v1")), failure).await;
     assert_eq!((seen.reason, seen.attempts), (Some(StopReason::Attempts), 4), "{seen:?}");
     assert!(seen.failures.iter().flatten().all(|it| it.kind() == Kind::Network), "{seen:?}");
 }

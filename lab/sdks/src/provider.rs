@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// The first answer.
 #[derive(Clone, Debug)]
@@ -27,6 +27,20 @@ pub fn answer(status: &str, headers: &[&str], body: &str) -> Answer {
         head = head + header + "\r\n";
     }
     Answer::Bytes(format!("{head}connection: close\r\n\r\n{body}").into_bytes())
+}
+
+/// Returns an address that refuses connections as long as the socket lives: the port is bound but does not listen, so
+/// no other test can take it.
+///
+/// # Panics
+///
+/// Panics if the system has no free port.
+#[must_use]
+pub fn refusing() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// A server that answers the first request with the failure and all others with a good answer.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use resile_llm::Kind;
-use resile_sdks::{answer, start_with};
-use tokio::net::TcpSocket;
+use resile_sdks::{answer, refusing, start_with};
 
 include!("../programs/rmcp.rs");
 
@@ -34,10 +33,8 @@ async fn a_refusal_keeps_its_status_and_its_hint() {
 
 #[tokio::test]
 async fn a_refused_connection_is_one_of_the_network() {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let free = socket.local_addr().unwrap();
-    assert_eq!(failure_at(&format!("http://{free}/mcp")).await.kind(), Kind::Network);
+    let (_socket, address) = refusing();
+    assert_eq!(failure_at(&format!("http://{address}/mcp")).await.kind(), Kind::Network);
 }
 
 #[test]

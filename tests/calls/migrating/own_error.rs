@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use resile::{Backoff, GaveUp, Never, RetryPolicy, retry};
-use tokio::net::TcpSocket;
 
 use crate::http_failure::{Does, client, serve, text};
+use crate::refusing::refusing;
 
 include!("transport.rs");
 
@@ -43,9 +43,8 @@ fn the_chapter_has_this_program() {
 
 #[tokio::test]
 async fn the_variant_has_the_error_of_the_client_by_value() {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}/?key=secret", socket.local_addr().unwrap());
+    let (_socket, address) = refusing();
+    let url = format!("http://{address}/?key=secret");
     for (error, has_query) in both(&url).await.into_iter().zip([true, false]) {
         let ApiError::Transport(error) = error else { panic!("{error:?}") };
         assert!(error.is_connect(), "{error}");

@@ -16,7 +16,7 @@ use resile_tower::http::KeptBody;
 use resile_tower::resile::{Backoff, RetryPolicy};
 use tower::{Layer, ServiceExt};
 
-use super::server::{Does, Server, streamed};
+use super::server::{Does, Server, refusing, streamed};
 
 /// The bound on each call, because a server is real.
 const BOUND: Duration = Duration::from_secs(20);
@@ -93,9 +93,7 @@ async fn a_server_that_asks_for_a_second_gets_it() {
 /// No server took the connection, so a `POST` is sent again too.
 #[tokio::test]
 async fn a_refused_connection_is_no_request() {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = socket.local_addr().unwrap();
+    let (_socket, address) = refusing();
     let service = RetryLayer::http(POLICY).layer(client::<Full<Bytes>>());
     let request = Request::post(format!("http://{address}/")).body(Full::from("7")).unwrap();
     assert_eq!(service.oneshot(request).await.unwrap_err().attempts(), 4);

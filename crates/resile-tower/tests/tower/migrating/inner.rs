@@ -17,6 +17,7 @@ use resile_tower::resile::{Breaker, Classify, GaveUp, Health, Never, StopReason,
 use tokio::net::TcpSocket;
 
 use super::rows::{BUSY, POLICY, backoff, client, peer, theirs};
+use crate::server::refusing;
 
 /// A middleware of the program that counts its calls. It fails before it sends.
 #[derive(Clone)]
@@ -83,12 +84,10 @@ async fn ended(below: impl Middleware, method: &Method, url: &str) -> GaveUp<Box
 
 const URL: &str = "http://store.test/orders";
 
-/// Returns a URL whose host refuses connections as long as the socket lives. The port is bound but does not listen, so
-/// no other test can take it.
+/// Returns a URL whose host refuses connections as long as the socket lives.
 fn refused() -> (String, TcpSocket) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    (format!("http://user:secret@{}/orders?token=secret", socket.local_addr().unwrap()), socket)
+    let (socket, address) = refusing();
+    (format!("http://user:secret@{address}/orders?token=secret"), socket)
 }
 
 /// A middleware may also fail after the answer. So a `POST` is in doubt.

@@ -18,10 +18,10 @@ use resile_tower::resile::{
     Backoff, Breaker, GaveUp, Health, Never, RetryPolicy, Upstream, Verdict, retry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 
 use super::fetch;
-use crate::server::streamed;
+use crate::server::{refusing, streamed};
 
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -122,9 +122,7 @@ async fn a_timeout_of_the_client_is_no_answer() {
 
 #[tokio::test]
 async fn a_refused_connection_is_made_again_for_a_post() {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let closed = socket.local_addr().unwrap();
+    let (_socket, closed) = refusing();
     let post = (&Method::POST, closed);
     let reqwest_middleware::Error::Middleware(old) = sent(theirs(), post, None).await else {
         panic!("no retry")
