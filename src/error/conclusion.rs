@@ -43,6 +43,15 @@ pub enum Conclusion {
     SeeError,
 }
 
+impl Conclusion {
+    /// Returns whether the caller has to learn that its request may have been executed. Nobody asks for that of a read.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn may_matter(self) -> bool {
+        matches!(self, Self::AskAgainWithKey | Self::Unresolved | Self::InDoubt)
+    }
+}
+
 impl<E> GaveUp<E> {
     /// Returns what a program may tell its own caller about the request.
     ///

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ::tonic::metadata::MetadataMap;
 use ::tonic::{Code, Status};
-use resile::error::Conclusion;
 use resile::{GaveUp, StopReason, Verdict};
 
 use super::failure::TRANSPORT;
@@ -128,18 +127,10 @@ where
         let last = last.unwrap_or_else(|| Status::from_error(Box::new(Arc::clone(gave_up))));
         if is_answer { last } else { made(last.code()) }
     };
-    if may_matter(gave_up) && denies_effect(&status) {
+    if gave_up.conclusion_if_first().may_matter() && denies_effect(&status) {
         return own(Code::Unknown, words, status.metadata().clone(), wait);
     }
     status
-}
-
-/// Returns whether a caller has to learn that the call may have had an effect. Nobody asks for that of a read.
-fn may_matter<E>(gave_up: &GaveUp<E>) -> bool {
-    matches!(
-        gave_up.conclusion_if_first(),
-        Conclusion::AskAgainWithKey | Conclusion::Unresolved | Conclusion::InDoubt
-    )
 }
 
 /// Returns whether the next caller reads in a status without a source that its order had no effect.

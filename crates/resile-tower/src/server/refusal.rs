@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
-use resile::error::Conclusion;
 use resile::http::headers::retry_after_secs;
 use resile::{GaveUp, Health, StopReason};
 
@@ -72,10 +71,7 @@ impl Refusal {
         let is_own = verdict.is_some_and(|verdict| verdict.is_own_limit())
             || gave_up.reason() == StopReason::TooLarge;
         // A caller reads a 429 as "not executed", and sends an order again.
-        let may_matter = matches!(
-            gave_up.conclusion_if_first(),
-            Conclusion::AskAgainWithKey | Conclusion::Unresolved | Conclusion::InDoubt
-        );
+        let may_matter = gave_up.conclusion_if_first().may_matter();
         (is_refusal || is_throttled).then(|| Self {
             status: if is_own && !may_matter {
                 StatusCode::TOO_MANY_REQUESTS
