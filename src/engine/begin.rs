@@ -136,6 +136,7 @@ where
         let guard = &mut self.engine.guard;
         guard.progress.attempts = guard.progress.attempts.saturating_add(1);
         guard.spend();
+        self.engine.last_cut = self.engine.last_cut.begins();
         self.engine.until.set(Until::Nothing);
     }
 }
@@ -157,6 +158,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if begins {
             let attempts = &mut self.guard.progress.attempts;
             *attempts = attempts.saturating_add(1);
+            self.last_cut = self.last_cut.begins();
         }
         begins
     }

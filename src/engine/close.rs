@@ -160,13 +160,14 @@ where
     }
 
     /// Returns the effect of the call with the kind of its request, as the classifier states it of a cut attempt or
-    /// in its last verdict. A request in doubt needs no kind.
+    /// in its last verdict, or its key in any verdict. A request in doubt needs no kind.
     fn effect_of(&self, facts: &Facts, last: Option<Verdict>) -> Effect {
         if facts.in_doubt {
             return facts.effect;
         }
         let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
-        Effect { request: Request::of(on_cut, last), ..facts.effect }
+        let is_keyed = self.engine.last_cut.is_keyed();
+        Effect { request: Request::of(on_cut, last, is_keyed), ..facts.effect }
     }
 
     /// Returns the health that the last error shows, which is that of an earlier attempt.

@@ -322,6 +322,9 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         if verdict.is_none_or(|verdict| verdict.health() != Health::Healthy) {
             self.last_cut = self.last_cut.with_failure();
         }
+        if verdict.is_some_and(|verdict| verdict.is_keyed()) {
+            self.last_cut = self.last_cut.with_key();
+        }
         let now = self.clock_runs().then(|| self.now());
         self.until.set(Until::Nothing);
         let elapsed = now.map_or(0, |now| now.saturating_sub(self.started));

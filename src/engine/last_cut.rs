@@ -4,12 +4,13 @@ use crate::policy::Sending;
 use crate::time::nanos;
 use crate::verdict::Cut;
 
-/// Six facts about the attempts of a call, in one word:
+/// Seven facts about the attempts of a call, in one word:
 ///
 /// * the cut of the last one that has finished, or none if it returned an error
 /// * what is known of the request of the one that was dropped last, and whether it was asked for since the last begin
 /// * whether any of them may have had an effect, and whether the one that began last is one of these
 /// * whether any of them failed other than by an error of a healthy upstream
+/// * whether the verdict on any of them states a key of the request
 /// * whether a drop of the one in flight would leave a doubt
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
@@ -24,7 +25,8 @@ const DOUBT: u64 = 1 << 60;
 const ASKED: u64 = 1 << 59;
 const FAILED: u64 = 1 << 58;
 const LATEST: u64 = 1 << 57;
-const NONE: u64 = LATEST - 1;
+const KEYED: u64 = 1 << 56;
+const NONE: u64 = KEYED - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -43,7 +45,7 @@ impl LastCut {
     /// Returns the cut of the next attempt that has finished. An effect remains.
     #[inline]
     pub(super) const fn then(self, cut: Option<Cut>) -> Self {
-        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT | LATEST | FAILED))
+        Self(Self::new(cut).0 | self.0 & (COMMIT | EFFECT | LATEST | FAILED | KEYED))
     }
 
     /// Returns this cut, after an attempt that may have had an effect.
@@ -68,6 +70,18 @@ impl LastCut {
     #[inline]
     pub(super) const fn has_failed(self) -> bool {
         self.0 & FAILED != 0
+    }
+
+    /// Returns this cut, after a verdict that states a key of the request.
+    #[inline]
+    pub(super) const fn with_key(self) -> Self {
+        Self(self.0 | KEYED)
+    }
+
+    /// Returns true if any verdict states a key of the request.
+    #[inline]
+    pub(super) const fn is_keyed(self) -> bool {
+        self.0 & KEYED != 0
     }
 
     /// Returns true if any attempt may have had an effect.
@@ -162,6 +176,9 @@ mod tests {
             let after = unsent.with_effect().then(None).with(Sending::Unknown).then(cut);
             assert_eq!((after.get(), after.is_unsent(), after.has_effect()), (cut, false, true));
         }
+        let keyed = LastCut::new(None).with_key().begins().then(Some(Cut::Stream));
+        assert!(keyed.is_keyed() && keyed.get() == Some(Cut::Stream) && !keyed.has_failed());
+        assert!(!LastCut::new(None).with_effect().with_failure().is_keyed());
         let in_flight = LastCut::new(None).with_doubt(true).with(Sending::NotSent);
         assert!(in_flight.leaves_doubt() && in_flight.get().is_none() && !in_flight.has_effect());
         assert!(

@@ -1,7 +1,7 @@
 use super::facts::Facts;
 use super::gave_up::{GaveUp, Inner};
 use crate::observe::CallKind;
-use crate::policy::{Effect, StopReason};
+use crate::policy::StopReason;
 use crate::verdict::Verdict;
 
 /// Errors of calls within calls.
@@ -52,8 +52,10 @@ impl<E> GaveUp<GaveUp<E>> {
             _ => (upstream.or(name), below),
         };
         let facts = if by_inner {
-            let effect = Effect { may_have: facts.effect.may_have, ..told.effect };
-            let told = Facts { kind, attempts, elapsed, effect, upstream, alternative, ..told };
+            let (effect, verdict) = (facts.effect.over(told.effect, told.in_doubt), told.verdict);
+            let verdict = if effect.is_keyed() { verdict.map(Verdict::keyed) } else { verdict };
+            let told =
+                Facts { kind, attempts, elapsed, effect, verdict, upstream, alternative, ..told };
             if is_asked_again { told.again_after(again_after) } else { told }
         } else {
             let is_partial = told.is_partial;

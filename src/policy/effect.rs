@@ -44,15 +44,17 @@ pub(crate) enum Sending {
 impl Request {
     /// Returns the kind by the verdict on a cut attempt, which is about the request alone. That on the `last`
     /// failure counts if the other one does not state it: any request may be repeated after some failures.
-    pub(crate) fn of(on_cut: Verdict, last: Option<Verdict>) -> Self {
-        let is_in_last = |states: fn(&Verdict) -> bool| last.as_ref().is_some_and(states);
-        if on_cut.is_keyed() || is_in_last(Verdict::is_keyed) {
+    ///
+    /// `is_keyed` is true if the verdict on any failure states a key. A key is one of the request, so a later failure
+    /// that says nothing of it changes nothing.
+    pub(crate) fn of(on_cut: Verdict, last: Option<Verdict>, is_keyed: bool) -> Self {
+        if is_keyed || on_cut.is_keyed() {
             Self::Keyed
         } else if on_cut.is_idempotent() {
             Self::Idempotent
         } else if on_cut.is_stated() && !on_cut.is_again() {
             Self::NotIdempotent
-        } else if is_in_last(Verdict::is_idempotent) {
+        } else if last.is_some_and(|last| last.is_idempotent()) {
             Self::Idempotent
         } else {
             Self::Unknown
@@ -74,10 +76,25 @@ impl Effect {
         }
     }
 
+    /// Returns the effect of a call that knows it of all its inner calls, with what the `last` one of these knows. A key
+    /// does not resolve the doubt that the last one leaves.
+    pub(crate) const fn over(self, last: Self, is_in_doubt: bool) -> Self {
+        Self {
+            may_have: self.may_have,
+            is_earlier: self.is_earlier || last.is_earlier,
+            request: if self.is_keyed() && !is_in_doubt { Request::Keyed } else { last.request },
+        }
+    }
+
+    /// Returns whether the request has a key.
+    pub(crate) const fn is_keyed(self) -> bool {
+        matches!(self.request, Request::Keyed)
+    }
+
     /// Returns whether the request has a key and may have been executed.
     #[cfg(feature = "tracing")]
     pub(crate) const fn is_keyed_in_doubt(self) -> bool {
-        matches!(self.request, Request::Keyed) && self.may_have
+        self.is_keyed() && self.may_have
     }
 
     /// Returns the words for the end of a call that has made an attempt and is not in doubt. That of a read says

@@ -11,12 +11,15 @@ use resile::error::Conclusion::{
 };
 use resile::quota::{Cost, Rate};
 use resile::{
-    Breaker, Classify, GaveUp, Health, Never, Quota, ResilienceExt, RetryPolicy, StopReason,
-    Upstream, Verdict, retry, retry_stream,
+    Backoff, Breaker, Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, Quota,
+    ResilienceExt, RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry,
+    retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::effects::{Failed, Keyed, Known, ends, play};
+use super::effects::{End, Failed, Keyed, Known, ends, play};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns whether the same request would end with the same error.
 fn is_final(gave_up: &GaveUp<Failed>) -> bool {
@@ -71,6 +74,150 @@ proptest! {
     }
 }
 
+/// A closure that states a key of some errors, and nothing of a cut.
+fn stated(failed: &Failed) -> Option<Verdict> {
+    failed.0
+}
+
+/// Returns ends of attempts, of which some state a key.
+fn partly_keyed() -> impl Strategy<Value = Vec<End>> {
+    let end = (ends(), any::<bool>()).prop_map(|(end, is_keyed)| match end {
+        End::Error { verdict: Some(verdict) } if is_keyed => {
+            End::Error { verdict: Some(verdict.keyed()) }
+        }
+        end => end,
+    });
+    proptest::collection::vec(end, 1..6)
+}
+
+proptest! {
+    /// The key is one of the request, so what one failure states of it holds for the whole call. A later failure that
+    /// says nothing of a key cannot deny what an earlier attempt may have done.
+    #[test]
+    fn a_key_that_any_failure_states_stays_with_the_call(
+        ends in partly_keyed(),
+        states_cuts: bool,
+        is_alone: bool,
+    ) {
+        use resile::classify::ClassifyExt;
+        let again = Verdict::transient();
+        let (gave_up, made) = if states_cuts {
+            play(&ends, stated.cut_is(again), is_alone)
+        } else {
+            play(&ends, stated, is_alone)
+        };
+        let states_key = |end: &End| {
+            matches!(end, End::Error { verdict } if verdict.is_some_and(|it| it.is_keyed()))
+        };
+        let is_keyed = ends[..made.len()].iter().any(states_key);
+        let conclusion = gave_up.conclusion();
+        prop_assert_eq!(conclusion == InDoubt, gave_up.is_in_doubt(), "{:?} {:?}", gave_up, ends);
+        if is_keyed && !gave_up.is_in_doubt() {
+            let is_told = matches!(conclusion, AskAgainWithKey | Unresolved);
+            prop_assert!(is_told, "{:?} {:?}", gave_up, ends);
+            let may_have = gave_up.to_string().contains("may have been executed");
+            prop_assert_eq!(may_have, made.contains(&true), "{} {:?}", gave_up, ends);
+        } else {
+            prop_assert!(!matches!(conclusion, AskAgainWithKey | Unresolved), "{:?}", gave_up);
+        }
+    }
+}
+
+/// The first attempt is executed and its answer lost. The second one is told that the item is sold out.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_lost_answer_does_not_deny_the_order() {
+    let lost = || Failed(Some(Verdict::transient().keyed()));
+    let sold_out = || Failed(Some(Verdict::fatal().with_health(Health::Healthy).without_effect()));
+    let errors = |first| ready(Err::<(), _>(if first { lost() } else { sold_out() }));
+    let words = "an earlier attempt may have been executed, \
+                 the request may be sent again with its key";
+    let check = |name: &str, gave_up: GaveUp<Failed>| {
+        let both = [gave_up.conclusion(), gave_up.conclusion_if_first()];
+        assert_eq!(
+            (both, gave_up.is_without_effect()),
+            ([Unresolved; 2], false),
+            "{name}: {gave_up}"
+        );
+        assert!(gave_up.to_string().contains(words), "{name}: {gave_up}");
+        assert!(gave_up.verdict().is_some_and(|verdict| verdict.is_keyed()), "{name}");
+    };
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(stated);
+    let op = |it: resile::Attempt| errors(it.is_first());
+    check("retry", retry(op, policy, Never).await.unwrap_err());
+    let shop = Upstream::new("shop");
+    check("upstream", retry(op, policy, Never).on(&shop).await.unwrap_err());
+
+    let mut run = Run::new(&policy, Never);
+    let mut first = true;
+    let gave_up = loop {
+        match run.attempt(errors(first)).await {
+            Ok(reply) => assert_eq!(reply, None),
+            Err(gave_up) => break gave_up,
+        }
+        first = false;
+    };
+    check("run", gave_up);
+    // Without an admission.
+    let mut run = Run::new(&policy, Never);
+    assert!(run.failed(lost()).is_ok());
+    check("by hand", run.failed(sold_out()).unwrap_err());
+
+    // The first attempt fails while the second one is in flight.
+    let hedged = HedgePolicy::new().with_delay(SECOND).with_classifier(stated);
+    let slow = |it: resile::Attempt| async move {
+        tokio::time::sleep(2 * SECOND).await;
+        errors(it.is_first()).await
+    };
+    let gave_up = hedge(slow, hedged, Never).await.unwrap_err();
+    assert_eq!((gave_up.attempts(), gave_up.conclusion()), (2, Unresolved));
+    assert!(gave_up.to_string().contains("may have been executed"), "{gave_up}");
+
+    let open = |it: resile::Attempt| {
+        let error = if it.is_first() { lost() } else { sold_out() };
+        ready(Ok::<_, Failed>(stream::iter([Err::<u32, _>(error)])))
+    };
+    let mut answer = pin!(retry_stream(open, policy, Never));
+    check("stream", answer.next().await.unwrap().unwrap_err());
+
+    // An outer call knows it of its inner calls, also in its flat error.
+    let by_verdict = |gave_up: &GaveUp<Failed>| gave_up.verdict();
+    let once = RetryPolicy::none().with_classifier(stated);
+    let rules = FallbackPolicy::new().with_classifier(by_verdict);
+    let op = |it: resile::fallback::Alternative<'_, bool>| {
+        let first = *it.value();
+        retry(move |_| errors(first), once, Never)
+    };
+    let gave_up = fallback(&[true, false], op, rules, Never).await.unwrap_err();
+    check("fallback", gave_up.flatten());
+    let outer = policy.with_classifier(by_verdict);
+    let inner = |it: resile::Attempt| {
+        let first = it.is_first();
+        retry(move |_| errors(first), once, Never)
+    };
+    check("outer", retry(inner, outer, Never).await.unwrap_err().flatten());
+}
+
+/// The last inner call is in doubt by its own classifier, and the outer one calls its error final.
+#[tokio::test]
+async fn a_key_does_not_resolve_the_doubt_of_the_last_inner_call() {
+    let doubt = Verdict::transient().not_again();
+    let op = |it: resile::Attempt| {
+        let verdict = if it.is_first() { Verdict::transient().keyed() } else { doubt };
+        let policy = RetryPolicy::none().with_classifier(stated);
+        retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), policy, Never)
+    };
+    let by_outer = |gave_up: &GaveUp<Failed>| match gave_up.is_in_doubt() {
+        true => Some(Verdict::fatal()),
+        false => gave_up.verdict(),
+    };
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(by_outer);
+    let gave_up = retry(op, policy, Never).await.unwrap_err();
+    assert_eq!((gave_up.is_in_doubt(), gave_up.conclusion()), (false, Unresolved));
+    let flat = gave_up.flatten();
+    assert_eq!((flat.is_in_doubt(), flat.conclusion()), (true, InDoubt));
+    assert!(!flat.to_string().contains("with its key"), "{flat}");
+}
+
 /// Returns the conclusion on a call that its token cancels in its first attempt.
 async fn cancelled(classifier: impl Classify<Failed>) -> [resile::error::Conclusion; 2] {
     let token = CancellationToken::new();
@@ -103,7 +250,7 @@ async fn a_read_of_a_failing_upstream_may_be_asked_again() {
         let gave_up = call.await.unwrap_err();
         assert_eq!((gave_up.reason(), gave_up.conclusion()), (StopReason::Fatal, conclusion));
     }
-    let policy = RetryPolicy::new().with_total_timeout(Duration::from_secs(1));
+    let policy = RetryPolicy::new().with_total_timeout(SECOND);
     let policy = policy.with_classifier(Known { again: true });
     let call = retry(|_| pending::<Result<(), Failed>>(), policy, Never);
     let gave_up = call.await.unwrap_err();
@@ -116,7 +263,7 @@ async fn a_stream_that_is_read_may_be_asked_again_after_its_limit() {
     for (again, conclusion) in [(true, AskAgain), (false, InDoubt)] {
         let policy = RetryPolicy::new().with_classifier(Known { again });
         let open = async |_| Ok(stream::iter([Ok::<_, Failed>(1)]).chain(stream::pending()));
-        let call = retry_stream(open, policy, Never).with_whole_timeout(Duration::from_secs(1));
+        let call = retry_stream(open, policy, Never).with_whole_timeout(SECOND);
         let mut call = pin!(call);
         assert_eq!(call.next().await.unwrap().unwrap(), 1);
         let gave_up = call.next().await.unwrap().unwrap_err();
@@ -201,7 +348,7 @@ async fn a_call_that_is_cancelled_before_its_first_attempt_may_be_asked_again() 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_attempts_sent_nothing_is_not_done_only_if_its_request_was_judged() {
     let unsent = |_| pending::<Result<(), Failed>>().before_sending();
-    let policy = RetryPolicy::none().with_attempt_timeout(Duration::from_secs(1));
+    let policy = RetryPolicy::none().with_attempt_timeout(SECOND);
     let keyed = policy.with_classifier(|_: &Failed| Verdict::transient().keyed());
     let gave_up = retry(unsent, keyed, Never).await.unwrap_err();
     assert!(gave_up.is_without_effect());
