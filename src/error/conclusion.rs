@@ -71,7 +71,7 @@ impl<E> GaveUp<E> {
     ///
     /// | call | conclusion |
     /// |---|---|
-    /// | surely [without effect](Self::is_without_effect), the classifier has judged its last error or its kind of request and states no key, and the error is not final | `NotDone` |
+    /// | surely [without effect](Self::is_without_effect), the classifier has judged its last error or its kind of request and has stated no key, and the error is not final | `NotDone` |
     /// | the same, and the error is final | `SeeError` |
     /// | its request has a key, and the error is final | `Unresolved` |
     /// | its request has a key | `AskAgainWithKey` |

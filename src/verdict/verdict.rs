@@ -179,8 +179,9 @@ impl Verdict {
     /// The end by a final error has these words too, although the same error would come again.
     /// [`conclusion`](crate::GaveUp::conclusion) tells these ends apart.
     ///
-    /// State the key in the opinion on [cuts](crate::Classify#cut-attempts) too. A call that was refused before its first
-    /// attempt has no error, and its key is known only from there.
+    /// A key that any verdict of a call states is known at its end, whatever its last error was. State the key of each
+    /// error all the same, because another call with this key may end by one error alone. And state it in the opinion on
+    /// [cuts](crate::Classify#cut-attempts): a call that was refused before its first attempt has no error.
     ///
     /// # Examples
     ///
