@@ -182,7 +182,7 @@ async fn order(State(service): State<Arc<Service>>, headers: HeaderMap, item: St
 fn failed(end: &GaveUp<Failure>, conclusion: Conclusion) -> Response {
     let (status, words) = match conclusion {
         Conclusion::NotDone => (503, "failed, nothing is done: ask again"),
-        Conclusion::AskAgain => (503, "failed: ask again"),
+        Conclusion::AskAgain => (503, "not known: ask again"),
         Conclusion::AskAgainWithKey => (503, "not known yet: ask again with the same key"),
         Conclusion::Unresolved => {
             tracing::warn!("a person has to look for the order: {end:#}");
