@@ -55,7 +55,7 @@ impl<E> GaveUp<GaveUp<E>> {
             let (effect, verdict) = (facts.effect.over(told.effect, told.in_doubt), told.verdict);
             let verdict = if effect.is_keyed() { verdict.map(Verdict::keyed) } else { verdict };
             let told =
-                Facts { kind, attempts, elapsed, effect, verdict, upstream, alternative, ..told };
+                Facts { kind, attempts, elapsed, verdict, effect, upstream, alternative, ..told };
             if is_asked_again { told.again_after(again_after) } else { told }
         } else {
             let is_partial = told.is_partial;

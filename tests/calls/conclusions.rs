@@ -206,9 +206,8 @@ async fn a_key_does_not_resolve_the_doubt_of_the_last_inner_call() {
         let policy = RetryPolicy::none().with_classifier(stated);
         retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), policy, Never)
     };
-    let by_outer = |gave_up: &GaveUp<Failed>| match gave_up.is_in_doubt() {
-        true => Some(Verdict::fatal()),
-        false => gave_up.verdict(),
+    let by_outer = |gave_up: &GaveUp<Failed>| {
+        if gave_up.is_in_doubt() { Some(Verdict::fatal()) } else { gave_up.verdict() }
     };
     let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(by_outer);
     let gave_up = retry(op, policy, Never).await.unwrap_err();
