@@ -71,8 +71,10 @@ pub struct Run<E, P, K, X: Target = NoUpstream> {
     call: CallState<E, Renewed<P>, K, X>,
     /// True if the latest attempt succeeded and was reported.
     has_succeeded: bool,
-    /// The number of the attempt last reported as failed.
+    /// The number of the attempt last known to have failed.
     failed: u32,
+    /// True while the attempt that [`next`](Self::next) began has no report.
+    is_open: bool,
 }
 
 impl<E, P, K: Cancel> Run<E, P, K> {
@@ -85,7 +87,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     {
         let mut call = CallState::new(CallKind::Run, Renewed::new(policy), token);
         call.engine.note_start();
-        Self { call, has_succeeded: false, failed: 0 }
+        Self { call, has_succeeded: false, failed: 0, is_open: false }
     }
 
     /// Makes the run on an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
@@ -97,7 +99,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     {
         let mut call = self.call.on(Via::new(target));
         call.engine.note_start();
-        Run { call, has_succeeded: false, failed: 0 }
+        Run { call, has_succeeded: false, failed: 0, is_open: false }
     }
 }
 
@@ -124,6 +126,15 @@ impl<E, P, K, X: Target> Run<E, P, K, X> {
     pub const fn progressed(&mut self) {
         let attempts = self.call.attempts();
         self.call.policy.renew(attempts);
+    }
+
+    /// Forgets the attempt before, because another one is to begin. Without a report the caller dropped it, and nobody
+    /// knows what it did.
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.call.note_effect();
+        }
+        self.call.go_on();
     }
 }
 
@@ -184,9 +195,8 @@ where
     /// Dropping the future leaves the queue, but the delay continues to run and the run may go on.
     pub async fn next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
-        self.call.go_on();
-        let mut wait =
-            pin!(NextAttempt { call: &mut self.call, is_done: false, pending: Pending::none() });
+        self.go_on();
+        let mut wait = pin!(NextAttempt { run: self, is_done: false, pending: Pending::none() });
         poll_fn(|cx| wait.as_mut().poll(cx)).await
     }
 
@@ -225,8 +235,10 @@ where
     /// ```
     pub fn blocking_next(&mut self) -> Result<Attempt, GaveUp<E>> {
         self.has_succeeded = false;
-        self.call.go_on();
-        self.call.block_between(0)
+        self.go_on();
+        let begun = self.call.block_between(0);
+        self.is_open = begun.is_ok();
+        begun
     }
 
     /// Reports that the attempt failed. An attempt made without [`next`](Self::next) counts too.
@@ -239,6 +251,7 @@ where
             self.call.count_unadmitted();
         }
         self.failed = self.call.attempts();
+        self.is_open = false;
         self.call.note_error(error);
         self.call.finish_failed(0, Finish::Error).map(|_| ())
     }
@@ -279,7 +292,7 @@ pin_project! {
         K: Cancel,
         X: Target,
     {
-        call: &'r mut CallState<E, Renewed<P>, K, X>,
+        run: &'r mut Run<E, P, K, X>,
         is_done: bool,
         #[pin]
         pending: PendingOf<X, K>,
@@ -289,7 +302,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             if !*this.is_done {
-                this.call.leave_queue(0);
+                this.run.call.leave_queue(0);
             }
         }
     }
@@ -304,8 +317,9 @@ where
 {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Attempt, GaveUp<E>>> {
         let this = self.project();
-        let begun = ready!(this.call.poll_between(0, None, this.pending, cx));
+        let begun = ready!(this.run.call.poll_between(0, None, this.pending, cx));
         *this.is_done = true;
+        this.run.is_open = begun.is_ok();
         Poll::Ready(begun)
     }
 }
@@ -364,11 +378,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let call = &mut this.run.call;
         if let Phase::Unstarted = this.phase {
-            call.go_on();
+            this.run.go_on();
             *this.phase = Phase::Waiting;
         }
+        let call = &mut this.run.call;
         if let Phase::Waiting = this.phase {
             let begun = ready!(call.poll_between(0, None, this.pending.as_mut(), cx));
             *this.phase = if begun.is_ok() { Phase::Polling } else { Phase::Done };
@@ -389,7 +403,10 @@ where
                 this.run.has_succeeded = true;
                 Ok(Some(value))
             }
-            Err(finish) => call.finish(0, finish).map(|_| None),
+            Err(finish) => {
+                this.run.failed = call.attempts();
+                call.finish(0, finish).map(|_| None)
+            }
         })
     }
 }

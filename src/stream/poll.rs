@@ -63,9 +63,10 @@ where
                 }
                 // Taking the next item starts new work. The token is therefore checked first.
                 StateProj::Reading { .. } if this.call.stops_reading() => {
-                    state.set(State::Done);
-                    let gave_up = this.call.close(StopReason::Cancelled, None);
-                    return Poll::Ready(Some(Err(self.close(gave_up))));
+                    if let Some(yielded) = self.as_mut().fail(Finish::Cancelled) {
+                        return Poll::Ready(Some(yielded));
+                    }
+                    continue;
                 }
                 // A sender that is never silent would otherwise exceed the limit for ever.
                 StateProj::Reading { .. }
