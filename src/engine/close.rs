@@ -166,8 +166,8 @@ where
             return facts.effect;
         }
         let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
-        let is_keyed = self.engine.last_cut.is_keyed();
-        Effect { request: Request::of(on_cut, last, is_keyed), ..facts.effect }
+        let states_key = facts.effect.states_key;
+        Effect { request: Request::of(on_cut, last, states_key), ..facts.effect }
     }
 
     /// Returns the health that the last error shows, which is that of an earlier attempt.
@@ -258,6 +258,9 @@ where
             last
         };
         facts.verdict = outer(&ending, last, &facts, told);
+        if facts.in_doubt {
+            facts.verdict = facts.verdict.map(Verdict::in_doubt);
+        }
         facts.is_partial = self.policy.is_partial();
         let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
         facts.words = ends_by_part.then_some(AFTER_PART).or(facts.words);
@@ -376,6 +379,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             effect: Effect {
                 may_have: self.last_cut.has_effect(),
                 is_earlier: self.last_cut.has_earlier_effect(),
+                states_key: self.last_cut.is_keyed(),
                 ..Effect::default()
             },
             is_partial: false,

@@ -115,7 +115,8 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         };
         // Nobody asks for the effect of a request that may be sent again.
         let request = if is_order { Request::Unknown } else { Request::Idempotent };
-        let effect = Effect { may_have: self.last_cut.has_effect(), is_earlier: false, request };
+        let may_have = self.last_cut.has_effect();
+        let effect = Effect { may_have, request, ..Effect::default() };
         let place = Kept(self.place.as_deref(), effect.of_attempt(sending));
         self.observe(kind, self.call(u32::MAX), Some(&place), || now);
     }

@@ -73,9 +73,9 @@ impl<E> GaveUp<E> {
     /// |---|---|
     /// | surely [without effect](Self::is_without_effect), the classifier has judged its last error or its kind of request and has stated no key, and the error is not final | `NotDone` |
     /// | the same, and the error is final | `SeeError` |
+    /// | [in doubt](Self::is_in_doubt) | `InDoubt` |
     /// | its request has a key, and the error is final | `Unresolved` |
     /// | its request has a key | `AskAgainWithKey` |
-    /// | [in doubt](Self::is_in_doubt) | `InDoubt` |
     /// | its request may be sent again by its [verdict](Self::verdict) | `AskAgain` |
     /// | its request is [idempotent](crate::Verdict::idempotent) or had no effect, and the token, its deadline or a part of the answer ended it, or the upstream is failing or throttling | `AskAgain` |
     /// | any other | `SeeError` |
@@ -137,12 +137,12 @@ impl<E> GaveUp<E> {
         let is_harmless = verdict.is_idempotent() || self.is_without_effect();
         if self.is_without_effect() && (is_first || !verdict.may_have_key()) {
             if is_final { Conclusion::SeeError } else { Conclusion::NotDone }
+        } else if self.is_in_doubt() {
+            Conclusion::InDoubt
         } else if verdict.is_keyed() && is_final {
             Conclusion::Unresolved
         } else if verdict.is_keyed() {
             Conclusion::AskAgainWithKey
-        } else if self.is_in_doubt() {
-            Conclusion::InDoubt
         } else if verdict.is_again() || is_harmless && may_pass {
             Conclusion::AskAgain
         } else {

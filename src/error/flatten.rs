@@ -54,6 +54,8 @@ impl<E> GaveUp<GaveUp<E>> {
         let facts = if by_inner {
             let (effect, verdict) = (facts.effect.over(told.effect, told.in_doubt), told.verdict);
             let verdict = if effect.is_keyed() { verdict.map(Verdict::keyed) } else { verdict };
+            // The inner call knows of its own attempts only.
+            let verdict = if effect.may_have { verdict.map(Verdict::of_several) } else { verdict };
             let told =
                 Facts { kind, attempts, elapsed, verdict, effect, upstream, alternative, ..told };
             if is_asked_again { told.again_after(again_after) } else { told }

@@ -122,7 +122,7 @@ impl<E> GaveUp<E> {
         let facts = self.facts();
         // A flat error has the reason of the alternative.
         let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
-        let words = || self.reason().in_words(is_fallback, self.verdict(), self.cut());
+        let words = || self.reason().in_words(is_fallback, self.verdict(), self.is_in_doubt());
         facts.words.unwrap_or_else(words)
     }
 

@@ -15,6 +15,7 @@ use crate::policy::{
 };
 use crate::quota::{Evidence, Finding};
 use crate::time::Rounded;
+use crate::verdict::Verdict;
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,7 +182,11 @@ impl Event<'_> {
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
             _ if failure.in_flight.is_some_and(|it| it.ends_by_part) => AFTER_PART,
-            _ => open.unwrap_or(reason.in_words(is_fallback, failure.verdict, failure.cut)),
+            _ => {
+                let leaves_doubt = |verdict: Verdict| verdict.is_in_doubt(failure.cut);
+                let in_doubt = failure.verdict.is_some_and(leaves_doubt);
+                open.unwrap_or(reason.in_words(is_fallback, failure.verdict, in_doubt))
+            }
         };
         match (too_large, no_room, too_long) {
             (Some(too_large), ..) => write!(f, ", {too_large}")?,

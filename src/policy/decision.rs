@@ -157,18 +157,19 @@ impl StopReason {
     }
 
     /// Returns the reason in words. A call that ends as unclassified has a verdict if the verdict is
-    /// a default for a cut attempt. A final error of a fallback is final for its alternatives only.
+    /// a default for a cut attempt. A final error of a fallback is final for its alternatives only. `in_doubt` is true
+    /// if the last failure leaves the request in doubt.
     pub(crate) fn in_words(
         self,
         is_fallback: bool,
         verdict: Option<Verdict>,
-        cut: Option<Cut>,
+        in_doubt: bool,
     ) -> &'static str {
         match self {
             Self::Fatal if is_fallback => {
                 "no other alternative is tried, because the classifier of the fallback forbids it"
             }
-            Self::Fatal if verdict.is_some_and(|verdict| verdict.is_in_doubt(cut)) => IN_DOUBT,
+            Self::Fatal if in_doubt => IN_DOUBT,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_wanted()) => NOT_WANTED,
             Self::Fatal if verdict.is_some_and(|verdict| verdict.is_not_repeatable()) => {
                 "the request cannot be made again"
@@ -202,6 +203,6 @@ const fn is_final(health: Health) -> bool {
 
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.in_words(false, None, None))
+        f.write_str(self.in_words(false, None, false))
     }
 }

@@ -8,6 +8,8 @@ pub(crate) struct Effect {
     /// True if the attempt that began last had none then. Its failure is the one that an end names.
     pub(crate) is_earlier: bool,
     pub(crate) request: Request,
+    /// True if any failure stated a key of the request, also if the call is in doubt.
+    pub(crate) states_key: bool,
 }
 
 /// The kind of a request, as the classifier states it.
@@ -79,10 +81,12 @@ impl Effect {
     /// Returns the effect of a call that knows it of all its inner calls, with what the `last` one of these knows. A key
     /// does not resolve the doubt that the last one leaves.
     pub(crate) const fn over(self, last: Self, is_in_doubt: bool) -> Self {
+        let has_key = self.is_keyed() || self.states_key;
         Self {
             may_have: self.may_have,
             is_earlier: self.is_earlier || last.is_earlier,
-            request: if self.is_keyed() && !is_in_doubt { Request::Keyed } else { last.request },
+            request: if has_key && !is_in_doubt { Request::Keyed } else { last.request },
+            states_key: self.states_key || last.states_key,
         }
     }
 

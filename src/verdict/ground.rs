@@ -73,6 +73,12 @@ impl Verdict {
         self.with(Flag::NotSent, false).with(Flag::NoEffect, false)
     }
 
+    /// Returns this verdict for a request in doubt: it must not be sent again, and no key and no kind of the request
+    /// makes that harmless.
+    pub(crate) const fn in_doubt(self) -> Self {
+        self.not_again().with(Flag::Idempotent, false).with(Flag::Keyed, false)
+    }
+
     /// Returns whether the upstream ended the request because its time was over.
     pub(crate) const fn is_late(self) -> bool {
         self.answers.is(Flag::Late)

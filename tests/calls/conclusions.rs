@@ -217,6 +217,142 @@ async fn a_key_does_not_resolve_the_doubt_of_the_last_inner_call() {
     assert!(!flat.to_string().contains("with its key"), "{flat}");
 }
 
+const UNSENT: Verdict = Verdict::transient().not_sent();
+const LOST: Verdict = Verdict::transient().keyed();
+const SOLD_OUT: Verdict = Verdict::fatal().with_health(Health::Healthy).without_effect();
+
+fn by_verdict(gave_up: &GaveUp<Failed>) -> Option<Verdict> {
+    gave_up.verdict()
+}
+
+/// The token ends a stream of an order that is read, after an attempt that sent nothing.
+#[tokio::test]
+async fn a_stream_that_is_read_is_not_denied_by_its_token() {
+    for (again, conclusion) in [(false, InDoubt), (true, AskAgain)] {
+        let token = CancellationToken::new();
+        let policy = RetryPolicy::new().with_backoff(Backoff::none());
+        let policy = policy.with_classifier(Known { again });
+        let open = |it: resile::Attempt| {
+            let answer = stream::iter([Ok(1)]).chain(stream::pending());
+            ready(if it.is_first() { Err(Failed(Some(UNSENT))) } else { Ok(answer) })
+        };
+        let mut answer = pin!(retry_stream(open, policy, &token));
+        assert_eq!(answer.next().await.unwrap().unwrap(), 1);
+        token.cancel();
+        let end = answer.next().await.unwrap().unwrap_err();
+        assert_eq!((end.reason(), end.is_without_effect()), (StopReason::Cancelled, false));
+        assert_eq!(end.conclusion(), conclusion, "{end}");
+    }
+}
+
+/// The caller drops the operation of the first attempt and begins another one.
+#[tokio::test]
+async fn an_attempt_by_hand_without_a_report_may_have_an_effect() {
+    let policy = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
+    let policy = policy.with_classifier(Known { again: false });
+    for error in [UNSENT, SOLD_OUT] {
+        let mut run = Run::new(&policy, Never);
+        run.next().await.unwrap();
+        run.next().await.unwrap();
+        let end = run.failed(Failed(Some(error))).unwrap_err();
+        assert!(!end.is_without_effect() && end.conclusion() != NotDone, "{end}");
+        let mut run = Run::new(&policy, Never);
+        run.next().await.unwrap();
+        let end = run.attempt(ready(Err::<(), _>(Failed(Some(error))))).await;
+        let end = end.map(|_| ()).and_then(|()| run.failed(Failed(Some(error)))).unwrap_err();
+        assert!(!end.is_without_effect() && end.conclusion() != NotDone, "{end}");
+        // A report closes the attempt.
+        let mut run = Run::new(&policy, Never);
+        run.next().await.unwrap();
+        let end = run.failed(Failed(Some(error)));
+        if error == UNSENT {
+            end.unwrap();
+            run.next().await.unwrap();
+            let end = run.failed(Failed(Some(error))).unwrap_err();
+            assert!(end.is_without_effect(), "{end}");
+        }
+    }
+}
+
+/// An attempt that the caller made without an admission counts, whoever made the one before it.
+#[tokio::test]
+async fn a_failure_by_hand_after_an_attempt_is_one_of_another_attempt() {
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(stated);
+    let mut run = Run::new(policy, Never);
+    assert_eq!(run.attempt(ready(Err::<(), _>(Failed(Some(LOST))))).await.unwrap(), None);
+    let end = run.failed(Failed(Some(SOLD_OUT))).unwrap_err();
+    assert_eq!((end.attempts(), end.conclusion()), (2, Unresolved), "{end}");
+    assert!(end.to_string().contains("an earlier attempt may have been executed"), "{end}");
+}
+
+/// The last attempt had no effect and forbids a repetition. The one before may have been executed, but nobody says that
+/// it is an order.
+#[tokio::test]
+async fn the_words_of_the_doubt_need_a_doubt() {
+    let refused = Verdict::transient().not_again().without_effect();
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(stated);
+    let op = |it: resile::Attempt| {
+        let verdict = if it.is_first() { Verdict::transient() } else { refused };
+        ready(Err::<(), _>(Failed(Some(verdict))))
+    };
+    let end = retry(op, policy, Never).await.unwrap_err();
+    assert_eq!((end.is_in_doubt(), end.conclusion()), (false, SeeError));
+    assert!(!end.to_string().contains("must not be sent again"), "{end}");
+}
+
+/// The classifier has no opinion on cuts, so the token leaves a doubt. A key of an earlier error does not resolve it.
+#[tokio::test]
+async fn a_cancelled_call_in_doubt_says_one_thing() {
+    for second in [LOST, Verdict::transient()] {
+        let token = CancellationToken::new();
+        let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(stated);
+        let op = async |it: resile::Attempt| match it.number() {
+            1 => Err::<(), _>(Failed(Some(LOST))),
+            2 => Err(Failed(Some(second))),
+            _ => {
+                token.cancel();
+                pending().await
+            }
+        };
+        let end = retry(op, policy, &token).await.unwrap_err();
+        assert_eq!((end.conclusion(), end.is_in_doubt()), (InDoubt, true), "{end}");
+        assert!(!end.verdict().is_some_and(|it| it.is_keyed() || it.is_again()), "{end:?}");
+        assert!(end.to_string().contains("must not be sent again"), "{end}");
+    }
+}
+
+/// The last inner call is refused without an effect, and the first one may have been executed.
+#[tokio::test]
+async fn a_flat_error_denies_no_effect_of_an_earlier_inner_call() {
+    let inner = |it: resile::Attempt| {
+        let verdict = if it.is_first() { LOST } else { UNSENT };
+        let policy = RetryPolicy::none().with_classifier(Keyed(Known { again: true }));
+        retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), policy, Never)
+    };
+    let twice = RetryPolicy::new().with_attempts(2).with_backoff(Backoff::none());
+    let flat = retry(inner, twice.with_classifier(by_verdict), Never).await.unwrap_err().flatten();
+    assert_eq!((flat.is_without_effect(), flat.conclusion_if_first()), (false, AskAgainWithKey));
+    assert!(!flat.verdict().unwrap().is_without_effect());
+    let policy = RetryPolicy::none().with_classifier(by_verdict);
+    let outer = retry(|_| ready(Err::<(), _>(flat.clone())), policy, Never).await.unwrap_err();
+    assert_eq!(outer.conclusion_if_first(), AskAgainWithKey, "{outer}");
+}
+
+/// The outer call is in doubt, because its classifier does not know the last inner error. That one is "sold out".
+#[tokio::test]
+async fn a_flat_error_keeps_the_key_although_the_outer_call_is_in_doubt() {
+    let once = RetryPolicy::none().with_classifier(stated);
+    let by_outer = |gave_up: &GaveUp<Failed>| gave_up.verdict().filter(|it| it.is_again());
+    let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(by_outer);
+    let op = |it: resile::Attempt| {
+        let verdict = if it.is_first() { LOST } else { SOLD_OUT };
+        retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), once, Never)
+    };
+    let end = retry(op, policy, Never).await.unwrap_err();
+    assert_eq!((end.reason(), end.conclusion()), (StopReason::Unclassified, InDoubt));
+    assert_eq!(end.flatten().conclusion(), Unresolved);
+}
+
 /// Returns the conclusion on a call that its token cancels in its first attempt.
 async fn cancelled(classifier: impl Classify<Failed>) -> [resile::error::Conclusion; 2] {
     let token = CancellationToken::new();
