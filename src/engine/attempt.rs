@@ -8,6 +8,7 @@ use super::until::Until;
 use super::{CallPolicy, CallState, Engine, Finish, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
+use crate::error::inherited;
 use crate::policy::Rules;
 use crate::quota::Collecting;
 use crate::time::Timer;
@@ -111,17 +112,20 @@ where
         Poll::Ready(self.engine.cut(self.policy.rules().is_learned()))
     }
 
-    /// Notes whether a drop of the attempt would leave a doubt, and then its place. A call that is dropped cannot
-    /// ask its classifier.
+    /// Notes whether a drop of the attempt would leave a doubt, and then its place, and whether its request has a key. A
+    /// call that is dropped cannot ask its classifier.
     #[inline]
     fn note_doubt(&mut self) {
-        if self.engine.guard.target.listens() {
+        let listens = self.engine.guard.target.listens();
+        if listens || inherited::is_asked() {
             let classifier = self.policy.rules().classifier();
             let dropped = classifier.classify_cut(Cut::Deadline);
             let leaves_doubt =
                 dropped.is_some_and(|it| it.is_stated() && it.is_in_doubt(Some(Cut::Deadline)));
-            let place = if leaves_doubt { classifier.place() } else { None };
-            self.engine.last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
+            let place = if listens && leaves_doubt { classifier.place() } else { None };
+            let last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
+            let is_keyed = dropped.is_some_and(|it| it.is_keyed());
+            self.engine.last_cut = if is_keyed { last_cut.with_key() } else { last_cut };
             self.engine.place = place.map(Box::from);
         }
     }

@@ -1,17 +1,18 @@
 use std::time::Duration;
 
 use super::emit::tell_failure;
-use super::ending::{Doubt, Ending};
+use super::ending::Ending;
 use super::engine::remaining;
 use super::finish::Classified;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
 use crate::classify::{CUT, Classify};
+use crate::error::inherited;
 use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{Dropped, Facts, GaveUp, Inner, LastAttempt, within};
 use crate::observe::{Allotted, AttemptFailure, CallKind, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{AFTER_PART, Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
+use crate::policy::{Doubt, Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Name, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -223,7 +224,12 @@ where
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
         let unknown =
             (is_unknown && self.attempts() > 0).then(|| self.classified_cut(Cut::Deadline));
-        let doubt = ending.doubt(unknown);
+        let inherited = self.policy.inherited();
+        let own = ending.doubt(unknown);
+        let doubt = own.max(inherited.doubt);
+        // Nobody has stated what an unclassified failure means, so a fallback may go on after it.
+        let is_stated = reason != StopReason::Unclassified;
+        let left = if is_stated { own } else { own.min(Doubt::Unstated) };
         let last = unknown.map_or(verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
             let unknown = if dropped.is_again() { unknown } else { unknown.not_again() };
@@ -239,7 +245,9 @@ where
             _ => None,
         };
         facts.in_doubt = doubt != Doubt::No;
+        facts.inherits_doubt = inherited.doubt != Doubt::No;
         facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
+        facts.effect.states_key |= inherited.states_key;
         // Of a call without an attempt the words say nothing, but an earlier call may have had its key.
         let told = self.effect_of(&facts, last.or(ending.dropped));
         if facts.attempts > 0 {
@@ -262,8 +270,10 @@ where
             facts.verdict = facts.verdict.map(Verdict::in_doubt);
         }
         facts.is_partial = self.policy.is_partial();
-        let ends_by_part = reason == StopReason::Fatal && self.policy.has_part();
-        facts.words = ends_by_part.then_some(AFTER_PART).or(facts.words);
+        let is_by_default = verdict.is_some_and(Verdict::is_by_default);
+        let ended_by = self.policy.ended_by(is_by_default).filter(|_| reason == StopReason::Fatal);
+        facts.words = ended_by.or(facts.words);
+        inherited::note_end(left, told.is_keyed() || facts.effect.states_key);
         facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
@@ -296,7 +306,7 @@ where
                 is_dropped,
                 sending,
                 effect: facts.effect,
-                ends_by_part,
+                ended_by,
                 lack: facts.lack,
                 has_no_opinion: facts.has_no_opinion,
                 allotted,
@@ -338,6 +348,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         Facts {
             reason,
             kind: self.guard.progress.kind(),
+            is_flat: false,
             attempts: self.guard.progress.attempts,
             elapsed: Duration::from_nanos(self.elapsed()),
             retry_after: retry_after.filter(|after| !after.is_zero()),
@@ -375,6 +386,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             told: Told::default(),
             earlier_waits: EarlierWaits::default(),
             in_doubt: false,
+            inherits_doubt: false,
             has_no_opinion: false,
             effect: Effect {
                 may_have: self.last_cut.has_effect(),

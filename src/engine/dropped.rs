@@ -6,8 +6,9 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use super::Engine;
+use crate::error::inherited;
 use crate::observe::{EventKind, Placed};
-use crate::policy::{Effect, Request, Sending};
+use crate::policy::{Doubt, Effect, Request, Sending};
 use crate::upstream::{Endpoint, cut, dropped_last, drops_with_call};
 
 /// The state of a call's attempt, as its future has it.
@@ -73,7 +74,7 @@ impl<S: Attempting> Watched<S> {
 impl<X: Endpoint, const N: usize> Drop for Engine<X, N> {
     #[inline]
     fn drop(&mut self) {
-        if self.until.is_in_flight() {
+        if !self.until.is_nothing() {
             self.tell_dropped();
         }
     }
@@ -98,10 +99,15 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     #[cold]
     #[inline(never)]
     fn tell_dropped(&self) {
+        let is_keyed = self.last_cut.is_keyed();
+        if !self.until.is_in_flight() {
+            return inherited::note_end(Doubt::No, is_keyed);
+        }
         let target = &self.guard.target;
         let sending = self.last_cut.asked().unwrap_or_else(dropped_last);
         let is_order = self.last_cut.leaves_doubt();
         let in_doubt = is_order && sending != Sending::NotSent;
+        inherited::note_end(if in_doubt { Doubt::Stated } else { Doubt::No }, is_keyed);
         let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
         if !target.listens() || is_told || thread::panicking() {
             return;

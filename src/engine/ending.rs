@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::observe::{Allotted, HeldBy, TooLong};
-use crate::policy::StopReason;
+use crate::policy::{Doubt, StopReason};
 use crate::verdict::{Cut, Verdict};
 
 /// The end of a call without success, as the step that ends it knows it.
@@ -27,16 +27,6 @@ pub(super) struct Ending {
     pub(super) latency: Option<Duration>,
     /// True if the deadline cut an attempt, and the classifier has no opinion on that.
     pub(super) has_no_opinion: bool,
-}
-
-/// States whether the request may have been executed and must not be sent again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
-    No,
-    /// Nobody knows it, because the classifier does not state it. The caller learns of it.
-    Unstated,
-    /// The classifier states it. The operator learns of it too.
-    Stated,
 }
 
 impl Ending {

@@ -3,8 +3,11 @@ use std::time::Duration;
 
 #[cfg(feature = "stream")]
 use super::shown::Shown;
+use crate::error::inherited::Inherited;
 use crate::error::waits::{EarlierWaits, Waits};
-use crate::policy::{AsPolicy, Attempt, Decision, Rules, StopReason};
+use crate::policy::{
+    AFTER_DOUBT, AFTER_PART, AsPolicy, Attempt, Decision, Doubt, Rules, StopReason,
+};
 use crate::time::nanos;
 use crate::upstream::Name;
 use crate::verdict::Verdict;
@@ -56,10 +59,17 @@ pub(crate) trait CallPolicy {
         false
     }
 
-    /// Returns whether a stream of the last alternative has shown a part of its answer.
+    /// Returns the words for the end of a fallback that the calls in its last alternative have brought about.
+    /// `is_by_default` is true if its classifier is the default one.
     #[inline]
-    fn has_part(&self) -> bool {
-        false
+    fn ended_by(&self, _is_by_default: bool) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns what the calls within the alternatives of a fallback leave.
+    #[inline]
+    fn inherited(&self) -> Inherited {
+        Inherited::default()
     }
 
     /// Returns whether content of the attempt's stream has come, whatever the consumer has of it.
@@ -196,11 +206,30 @@ pub(crate) struct Counted<P> {
     pub(crate) count: u32,
     /// True if the stream of the alternative that was dropped has shown a part of its answer.
     pub(crate) is_partial: bool,
-    /// True if a stream has ended within the alternative and has shown a part of its answer.
-    pub(crate) has_shown: bool,
+    /// What the calls within the alternative leave.
+    pub(crate) inherited: Inherited,
+    /// What those within the alternatives before it have left.
+    pub(crate) earlier: Inherited,
     pub(crate) waits: Waits,
     /// The name of the call in the alternative that the deadline has cut.
     pub(crate) cut_call: Option<Name>,
+}
+
+impl<P> Counted<P> {
+    /// Begins another alternative.
+    pub(crate) fn go_on(&mut self) {
+        self.earlier = self.earlier.and(std::mem::take(&mut self.inherited));
+    }
+
+    /// Returns whether a stream of the last alternative has shown a part of its answer.
+    fn has_part(&self) -> bool {
+        self.is_partial || self.inherited.has_part
+    }
+
+    /// Returns whether a call within the last alternative is in doubt by its own classifier.
+    fn leaves_doubt(&self) -> bool {
+        self.inherited.doubt == Doubt::Stated
+    }
 }
 
 impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
@@ -214,15 +243,29 @@ impl<P: AsPolicy<Policy: Rules>> CallPolicy for Counted<P> {
         self.is_partial
     }
 
-    fn has_part(&self) -> bool {
-        self.is_partial || self.has_shown
+    fn ended_by(&self, is_by_default: bool) -> Option<&'static str> {
+        if self.has_part() {
+            Some(AFTER_PART)
+        } else if self.leaves_doubt() && is_by_default {
+            Some(AFTER_DOUBT)
+        } else {
+            None
+        }
     }
 
-    /// Another answer must not follow a part, unless a classifier of the program wants it. By default a
-    /// repetition does no harm.
+    fn inherited(&self) -> Inherited {
+        self.earlier.and(self.inherited)
+    }
+
+    /// Another answer must not follow a part, and an order in doubt must not be sent elsewhere, unless a classifier of
+    /// the program wants it. By default a repetition does no harm.
     fn judged(&self, verdict: Verdict) -> Verdict {
-        if self.has_part() && verdict.is_by_default() {
+        if !verdict.is_by_default() {
+            verdict
+        } else if self.has_part() {
             Verdict::fatal().idempotent().by_default()
+        } else if self.leaves_doubt() {
+            verdict.not_again()
         } else {
             verdict
         }

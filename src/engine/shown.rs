@@ -1,4 +1,4 @@
-use crate::error::within;
+use crate::error::inherited;
 
 /// The part of an answer that the consumer of a stream has.
 ///
@@ -22,7 +22,7 @@ impl Drop for Shown {
     #[inline]
     fn drop(&mut self) {
         if self.has_content && !self.is_complete {
-            within::note_part();
+            inherited::note_part();
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::verdict::Verdict;
 pub(crate) struct Facts {
     pub(crate) reason: StopReason,
     pub(crate) kind: CallKind,
+    /// True if the reason is that of the last inner call, whatever the kind of the outer one is.
+    pub(crate) is_flat: bool,
     /// The attempts of a fallback are its alternatives.
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
@@ -39,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) is_of_another: bool,
     pub(crate) last: LastAttempt,
     pub(crate) in_doubt: bool,
+    /// True if a call within an alternative of a fallback left the doubt.
+    pub(crate) inherits_doubt: bool,
     /// True if the deadline cut an attempt, and the classifier has no opinion on that, so the request is in doubt.
     pub(crate) has_no_opinion: bool,
     pub(crate) effect: Effect,

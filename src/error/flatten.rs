@@ -52,12 +52,19 @@ impl<E> GaveUp<GaveUp<E>> {
             _ => (upstream.or(name), below),
         };
         let facts = if by_inner {
-            let (effect, verdict) = (facts.effect.over(told.effect, told.in_doubt), told.verdict);
-            let verdict = if effect.is_keyed() { verdict.map(Verdict::keyed) } else { verdict };
+            let in_doubt = told.in_doubt || facts.inherits_doubt;
+            let effect = facts.effect.over(told.effect, in_doubt);
             // The inner call knows of its own attempts only.
-            let verdict = if effect.may_have { verdict.map(Verdict::of_several) } else { verdict };
+            let of_all = |verdict: Verdict| {
+                let verdict = if effect.may_have { verdict.of_several() } else { verdict };
+                let verdict = if effect.is_keyed() { verdict.keyed() } else { verdict };
+                if in_doubt { verdict.in_doubt() } else { verdict }
+            };
+            let (verdict, is_flat) = (told.verdict.map(of_all), true);
             let told =
-                Facts { kind, attempts, elapsed, verdict, effect, upstream, alternative, ..told };
+                Facts { kind, is_flat, attempts, elapsed, verdict, in_doubt, effect, ..told };
+            let inherits_doubt = facts.inherits_doubt;
+            let told = Facts { inherits_doubt, upstream, alternative, ..told };
             if is_asked_again { told.again_after(again_after) } else { told }
         } else {
             let is_partial = told.is_partial;

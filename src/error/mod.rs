@@ -7,6 +7,7 @@ mod explain;
 mod facts;
 mod flatten;
 pub(crate) mod gave_up;
+pub(crate) mod inherited;
 mod last_attempt;
 mod replaced;
 mod sentence;

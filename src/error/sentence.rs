@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::last_attempt::{Dropped, LastAttempt};
 use super::{GaveUp, within};
 use crate::observe::{CallKind, OneLine, Words, write_cut, write_placed};
-use crate::policy::{AFTER_PART, DROPPED, IN_DOUBT, NO_OPINION, NOT_WANTED, StopReason};
+use crate::policy::{
+    AFTER_DOUBT, AFTER_PART, DROPPED, IN_DOUBT, NO_OPINION, NOT_WANTED, StopReason,
+};
 use crate::time::Rounded;
 
 impl<E> fmt::Display for GaveUp<E> {
@@ -35,7 +37,7 @@ impl<E> fmt::Display for GaveUp<E> {
             f.write_str(self.facts().effect.of_attempt(*sending))?;
         }
         f.write_str(self.facts().effect.at_end())?;
-        if self.is_in_doubt() && self.reason().hides_doubt() {
+        if self.is_in_doubt() && self.hides_doubt() {
             let words = if self.facts().has_no_opinion { NO_OPINION } else { IN_DOUBT };
             write!(f, ", {words}")?;
         }
@@ -93,6 +95,12 @@ impl<E> GaveUp<E> {
         }
     }
 
+    /// Returns whether the reason says nothing of the doubt. That of a fallback does not if another call left it.
+    fn hides_doubt(&self) -> bool {
+        let tells = || self.names_reason() && matches!(self.words(), IN_DOUBT | AFTER_DOUBT);
+        self.reason().hides_doubt() || self.facts().inherits_doubt && !tells()
+    }
+
     /// Returns whether the sentence says why the call gave up.
     fn names_reason(&self) -> bool {
         let (reason, facts) = (self.reason(), self.facts());
@@ -120,8 +128,7 @@ impl<E> GaveUp<E> {
     /// Returns the words for the reason.
     fn words(&self) -> &'static str {
         let facts = self.facts();
-        // A flat error has the reason of the alternative.
-        let is_fallback = facts.kind == CallKind::Fallback && facts.alternative.is_none();
+        let is_fallback = facts.kind == CallKind::Fallback && !facts.is_flat;
         let words = || self.reason().in_words(is_fallback, self.verdict(), self.is_in_doubt());
         facts.words.unwrap_or_else(words)
     }

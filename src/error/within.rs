@@ -33,22 +33,8 @@ enum Question {
 }
 
 thread_local! {
-    #[cfg(feature = "stream")]
-    static PART: Cell<Part> = const { Cell::new(Part::Unasked) };
     static QUESTION: Cell<Question> = const { Cell::new(Question::None) };
     static PASSED_ON: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The knowledge of an outer call about the streams that it drops.
-#[cfg(feature = "stream")]
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// No call asks.
-    Unasked,
-    /// None of them has shown a part of an answer.
-    None,
-    /// One of them has.
-    Shown,
 }
 
 /// Sources of an error that are asked at most.
@@ -88,55 +74,6 @@ pub(crate) fn answer(end: impl FnOnce() -> End) {
         let end = Question::Answered(end());
         let _ = QUESTION.try_with(|question| question.set(end));
     }
-}
-
-/// Drops an attempt by `drop`. Returns whether a stream in it has shown a part of an answer, the rest
-/// of which never comes. An attempt that was not cut has returned its error before, and its streams
-/// have ended.
-#[cfg(feature = "stream")]
-pub(crate) fn drops_part(is_cut: bool, drop: impl FnOnce()) -> bool {
-    if !is_cut {
-        drop();
-        return false;
-    }
-    question::ask(&PART, Part::None, drop).1 == Some(Part::Shown)
-}
-
-/// Drops an attempt by `drop`. There are no streams.
-#[cfg(not(feature = "stream"))]
-#[inline]
-pub(crate) fn drops_part(_is_cut: bool, drop: impl FnOnce()) -> bool {
-    drop();
-    false
-}
-
-/// Polls an attempt by `poll`. Returns also whether a stream that was dropped meanwhile has shown a part of
-/// an answer. A call around this one sees it too.
-#[cfg(feature = "stream")]
-pub(crate) fn polls_part<R>(poll: impl FnOnce() -> R) -> (R, bool) {
-    let (polled, part) = question::ask(&PART, Part::None, poll);
-    let has_shown = part == Some(Part::Shown);
-    if has_shown {
-        note_part();
-    }
-    (polled, has_shown)
-}
-
-/// Polls an attempt by `poll`. There are no streams.
-#[cfg(not(feature = "stream"))]
-#[inline]
-pub(crate) fn polls_part<R>(poll: impl FnOnce() -> R) -> (R, bool) {
-    (poll(), false)
-}
-
-/// Notes that a stream is dropped which has shown a part of an answer.
-#[cfg(feature = "stream")]
-pub(crate) fn note_part() {
-    let _ = PART.try_with(|part| {
-        if part.get() == Part::None {
-            part.set(Part::Shown);
-        }
-    });
 }
 
 /// Reports that a fallback passes the request on to its next alternative. Meanwhile no error on this

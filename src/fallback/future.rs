@@ -8,8 +8,9 @@ use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{Attempting, CallState, Counted, Finish, Pending, PendingOf, Watched};
+use crate::error::GaveUp;
+use crate::error::inherited::{Inherited, inherit};
 use crate::error::waits::Waits;
-use crate::error::{GaveUp, within};
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
@@ -60,7 +61,8 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
             policy,
             count,
             is_partial: false,
-            has_shown: false,
+            inherited: Inherited::default(),
+            earlier: Inherited::default(),
             waits: Waits::default(),
             cut_call: None,
         };
@@ -126,7 +128,7 @@ where
                     let (count, elapsed, remaining) =
                         (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
                     let alternative = Alternative { value, index, count, elapsed, remaining };
-                    this.call.policy.has_shown = false;
+                    this.call.policy.go_on();
                     state.set(State::Trying { attempt: (this.op)(alternative) });
                     continue;
                 }
@@ -140,8 +142,9 @@ where
                         }
                         polled => polled,
                     };
-                    let (polled, has_shown) = within::polls_part(poll);
-                    this.call.policy.has_shown |= has_shown;
+                    let (polled, inherited) = inherit(poll);
+                    let policy = &mut this.call.policy;
+                    policy.inherited = policy.inherited.and(inherited);
                     match ready!(polled) {
                         Ok(answer) => {
                             state.set(State::Done);
@@ -157,7 +160,10 @@ where
             // Drop the attempt before its outcome is reported and before the next attempt is made.
             let is_cut = finish.is_cut();
             let drop = || this.call.dropping(0, is_cut, || state.set(State::Done));
-            this.call.policy.is_partial = within::drops_part(is_cut, drop);
+            let ((), inherited) = inherit(drop);
+            let policy = &mut this.call.policy;
+            policy.inherited = policy.inherited.and(inherited);
+            policy.is_partial = is_cut && inherited.has_part;
             this.pending.as_mut().drop_sleep();
             let failed_at = this.call.finish(0, finish)?;
             this.call.policy.waits.failed(failed_at);

@@ -49,8 +49,8 @@ pub(crate) struct InFlight<'a> {
     /// The duration of the attempt that the deadline cut, or of the longest one. `None` if it is unknown.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "only the metrics have it"))]
     pub(crate) latency: Option<Duration>,
-    /// True if a fallback ended because a part of the answer was delivered.
-    pub(crate) ends_by_part: bool,
+    /// The words for a fallback that ends because of what a call in its last alternative did.
+    pub(crate) ended_by: Option<&'static str>,
     /// The cost of the next attempt, if the quota held it until the end of the call.
     pub(crate) lack: Option<Lack>,
     /// The time for which the quota holds the next attempt, if that is longer than its delay.

@@ -11,7 +11,7 @@ use super::held_by::HeldBy;
 use super::one_line::OneLine;
 use super::placed::Placed;
 use crate::policy::{
-    AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
+    AFTER_DOUBT, AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
 };
 use crate::quota::{Evidence, Finding};
 use crate::time::Rounded;
@@ -179,13 +179,13 @@ impl Event<'_> {
         let is_hedge = self.call.is_some_and(|call| call.kind == CallKind::Hedge);
         let is_endless = reason == StopReason::Open && retry_after.is_none();
         let open = self.gauges.open_in_words().filter(|_| is_endless);
+        let leaves_doubt = |verdict: Verdict| verdict.is_in_doubt(failure.cut);
+        let leaves_doubt = failure.verdict.is_some_and(leaves_doubt);
         let words = match reason {
             StopReason::Budget if self.gauges.lacks_lease() => LACKS_LEASE,
-            _ if failure.in_flight.is_some_and(|it| it.ends_by_part) => AFTER_PART,
             _ => {
-                let leaves_doubt = |verdict: Verdict| verdict.is_in_doubt(failure.cut);
-                let in_doubt = failure.verdict.is_some_and(leaves_doubt);
-                open.unwrap_or(reason.in_words(is_fallback, failure.verdict, in_doubt))
+                let ended_by = failure.in_flight.and_then(|it| it.ended_by).or(open);
+                ended_by.unwrap_or(reason.in_words(is_fallback, failure.verdict, leaves_doubt))
             }
         };
         match (too_large, no_room, too_long) {
@@ -207,7 +207,9 @@ impl Event<'_> {
         }
         let effect = failure.in_flight.map(|it| it.effect).unwrap_or_default();
         f.write_str(effect.at_end())?;
-        if in_doubt && reason.hides_doubt() {
+        // An earlier alternative of a fallback may have left it.
+        let is_earlier = is_fallback && !leaves_doubt && words != AFTER_DOUBT;
+        if in_doubt && (reason.hides_doubt() || is_earlier) {
             write!(f, ", {IN_DOUBT}")?;
         } else if failure.in_flight.is_some_and(|it| it.has_no_opinion) {
             write!(f, ", {NO_OPINION}")?;

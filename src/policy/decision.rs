@@ -67,6 +67,10 @@ pub(crate) const NOT_WANTED: &str = "the upstream asks for no retry";
 /// The words for a fallback that ends because a part of the answer was delivered.
 pub(crate) const AFTER_PART: &str = "no other alternative is tried after a part of the answer";
 
+/// The words for a fallback that ends because a call in its last alternative is in doubt.
+pub(crate) const AFTER_DOUBT: &str = "no other alternative is tried, \
+     because the request may have been executed and must not be sent again";
+
 /// The words for a budget that is spent in this process only.
 pub(crate) const LACKS_LEASE: &str = "this process holds too few tokens of the fleet's budget";
 

@@ -12,6 +12,17 @@ pub(crate) struct Effect {
     pub(crate) states_key: bool,
 }
 
+/// States whether the request may have been executed and must not be sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doubt {
+    #[default]
+    No,
+    /// Nobody knows it, because the classifier does not state it. The caller learns of it.
+    Unstated,
+    /// The classifier states it. The operator learns of it too.
+    Stated,
+}
+
 /// The kind of a request, as the classifier states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Request {
@@ -79,13 +90,17 @@ impl Effect {
     }
 
     /// Returns the effect of a call that knows it of all its inner calls, with what the `last` one of these knows. A key
-    /// does not resolve the doubt that the last one leaves.
+    /// does not resolve the doubt that one of them leaves.
     pub(crate) const fn over(self, last: Self, is_in_doubt: bool) -> Self {
         let has_key = self.is_keyed() || self.states_key;
         Self {
             may_have: self.may_have,
             is_earlier: self.is_earlier || last.is_earlier,
-            request: if has_key && !is_in_doubt { Request::Keyed } else { last.request },
+            request: match (is_in_doubt, has_key) {
+                (true, _) => Request::Unknown,
+                (false, true) => Request::Keyed,
+                (false, false) => last.request,
+            },
             states_key: self.states_key || last.states_key,
         }
     }

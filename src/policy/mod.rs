@@ -18,6 +18,6 @@ pub(crate) use attempt::Attempt;
 pub(crate) use common::{Rules, common_settings, rules};
 pub use decision::Decision;
 pub(crate) use decision::{
-    AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
+    AFTER_DOUBT, AFTER_PART, DROPPED, IN_DOUBT, LACKS_LEASE, NO_OPINION, NOT_WANTED, StopReason,
 };
-pub(crate) use effect::{Effect, Request, Sending};
+pub(crate) use effect::{Doubt, Effect, Request, Sending};

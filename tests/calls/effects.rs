@@ -63,7 +63,7 @@ impl Classify<Failed> for Known {
     }
 }
 
-async fn attempt(end: End) -> Result<(), Failed> {
+pub(super) async fn attempt(end: End) -> Result<(), Failed> {
     match end {
         End::Error { verdict } => Err(Failed(verdict)),
         End::Hangs { sends: false } => pending().before_sending().await,

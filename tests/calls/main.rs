@@ -40,6 +40,7 @@ mod http_failure;
 mod http_limits;
 mod http_redirects;
 mod http_sockets;
+mod inherited;
 mod io;
 mod io_sockets;
 mod laws;
