@@ -7,12 +7,11 @@ use super::finish::Classified;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, NO_LIMIT};
 use crate::cancel::Cancel;
-use crate::classify::{CUT, Classify};
-use crate::error::inherited;
+use crate::classify::Classify;
 use crate::error::waits::{EarlierWaits, Told};
 use crate::error::{Dropped, Facts, GaveUp, Inner, LastAttempt, within};
 use crate::observe::{Allotted, AttemptFailure, CallKind, EventKind, HeldBy, InFlight, TooLong};
-use crate::policy::{Doubt, Effect, LACKS_LEASE, Request, Rules, Sending, StopReason};
+use crate::policy::{Doubt, Effect, LACKS_LEASE, Rules, Sending, StopReason};
 use crate::time::Timer;
 use crate::upstream::{Describe, Endpoint, Name, Refuser, TargetFor, TellFailure};
 use crate::verdict::{Cut, Health, Verdict};
@@ -160,23 +159,6 @@ where
         })
     }
 
-    /// Returns the effect of the call with the kind of its request, as the classifier states it of a cut attempt or
-    /// in its last verdict, or its key in any verdict. A request in doubt needs no kind.
-    fn effect_of(&self, facts: &Facts, last: Option<Verdict>) -> Effect {
-        if facts.in_doubt {
-            return facts.effect;
-        }
-        let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
-        let states_key = facts.effect.states_key;
-        Effect { request: Request::of(on_cut, last, states_key), ..facts.effect }
-    }
-
-    /// Returns the health that the last error shows, which is that of an earlier attempt.
-    fn earlier_health(&self) -> Health {
-        let classify = |last: &E| self.policy.rules().classifier().classify(last);
-        self.last.as_ref().and_then(classify).map_or(Health::Unknown, |it| it.health())
-    }
-
     /// Returns the time of a call that its deadline ends.
     fn allotted(&self) -> Option<Allotted> {
         let call = self.policy.limit()?;
@@ -224,17 +206,6 @@ where
         let is_unknown = verdict.is_none() && reason != StopReason::Unclassified;
         let unknown =
             (is_unknown && self.attempts() > 0).then(|| self.classified_cut(Cut::Deadline));
-        let inherited = self.policy.inherited();
-        let own = ending.doubt(unknown);
-        let doubt = own.max(inherited.doubt);
-        // Nobody has stated what an unclassified failure means, so a fallback may go on after it.
-        let is_stated = reason != StopReason::Unclassified;
-        let left = if is_stated { own } else { own.min(Doubt::Unstated) };
-        let last = unknown.map_or(verdict, |dropped| {
-            let unknown = Verdict::transient().with_health(Health::Unknown);
-            let unknown = if dropped.is_again() { unknown } else { unknown.not_again() };
-            Some(if dropped.is_keyed() { unknown.keyed() } else { unknown })
-        });
         let (total, limit) = (self.policy.total_timeout(), self.policy.limit());
         let mut facts = self.engine.close(ending);
         facts.too_long = match reason {
@@ -244,36 +215,13 @@ where
             }
             _ => None,
         };
-        facts.in_doubt = doubt != Doubt::No;
-        facts.inherits_doubt = inherited.doubt != Doubt::No;
-        facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
-        facts.effect.states_key |= inherited.states_key;
-        // Of a call without an attempt the words say nothing, but an earlier call may have had its key.
-        let told = self.effect_of(&facts, last.or(ending.dropped));
-        if facts.attempts > 0 {
-            facts.effect = told;
-        }
+        let doubt = self.note_request(&mut facts, &ending, unknown);
         // After a cut the last error is that of an earlier attempt.
         facts.hint = verdict.filter(|_| cut.is_none()).and_then(|verdict| verdict.hint());
-        // The attempt ran too briefly to say anything of the upstream, so the one before it says it.
-        let last = match last {
-            Some(last) if is_unreported => Some(last.with_health(self.earlier_health())),
-            last => last,
-        };
-        let last = if facts.attempts > 1 && facts.effect.may_have {
-            last.map(Verdict::of_several)
-        } else {
-            last
-        };
-        facts.verdict = outer(&ending, last, &facts, told);
-        if facts.in_doubt {
-            facts.verdict = facts.verdict.map(Verdict::in_doubt);
-        }
         facts.is_partial = self.policy.is_partial();
         let is_by_default = verdict.is_some_and(Verdict::is_by_default);
         let ended_by = self.policy.ended_by(is_by_default).filter(|_| reason == StopReason::Fatal);
         facts.words = ended_by.or(facts.words);
-        inherited::note_end(left, told.is_keyed() || facts.effect.states_key);
         facts.alternative = self.policy.cut_call().filter(|_| cut == Some(Cut::Deadline)).cloned();
         if facts.is_partial {
             facts.verdict = facts.verdict.map(Verdict::not_again);
@@ -419,19 +367,6 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
         let too_long = TooLong::Delay { wait, is_asked, by, left, total: limit };
         (cut != Some(Cut::Deadline)).then_some(too_long)
     }
-}
-
-/// Returns the verdict on a call for an outer one. `last` is that on the last failure, and `told` is what is known of
-/// the request.
-fn outer(ending: &Ending, last: Option<Verdict>, facts: &Facts, told: Effect) -> Option<Verdict> {
-    let has_judged = ending.verdict.is_some() && ending.cut.is_none();
-    let verdict = ending.reason.verdict(last, facts.retry_after)?;
-    let verdict = told.told_in(verdict, has_judged);
-    Some(match (facts.effect.may_have, facts.attempts) {
-        (true, _) => verdict,
-        (false, 0) => verdict.not_sent(),
-        (false, _) => verdict.without_effect(),
-    })
 }
 
 /// Returns the type of the error of a call in few words, for the `error.type` of OpenTelemetry.

@@ -31,6 +31,7 @@ mod nesting;
 mod overdue;
 mod pending;
 mod policy;
+mod request;
 #[cfg(feature = "stream")]
 mod shown;
 mod state;

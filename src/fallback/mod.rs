@@ -20,6 +20,10 @@
 //! * The alternatives share the broken part (one region, one account), so each of them only adds
 //!   load and delay.
 //!
+//! * The request is an order. An alternative that has lost its answer may have executed it, and the next one would
+//!   execute it again. Without a classifier the fallback ends after a call that is
+//!   [in doubt](crate::GaveUp::is_in_doubt).
+//!
 //! A fallback hides an outage of the first choice, so watch its events.
 //!
 //! # The budget

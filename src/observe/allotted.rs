@@ -31,7 +31,6 @@ impl Allotted {
 
 /// The facts about an attempt beside its error. A cut or dropped one has no error.
 #[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own")]
 pub(crate) struct InFlight<'a> {
     /// The place that its request goes to, as the classifier says, or the name of the call in an alternative
     /// that the deadline of its fallback has cut.

@@ -342,7 +342,7 @@ async fn a_flat_error_denies_no_effect_of_an_earlier_inner_call() {
 #[tokio::test]
 async fn a_flat_error_keeps_the_key_although_the_outer_call_is_in_doubt() {
     let once = RetryPolicy::none().with_classifier(stated);
-    let by_outer = |gave_up: &GaveUp<Failed>| gave_up.verdict().filter(|it| it.is_again());
+    let by_outer = |gave_up: &GaveUp<Failed>| gave_up.verdict().filter(Verdict::is_again);
     let policy = RetryPolicy::new().with_backoff(Backoff::none()).with_classifier(by_outer);
     let op = |it: resile::Attempt| {
         let verdict = if it.is_first() { LOST } else { SOLD_OUT };

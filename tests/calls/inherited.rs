@@ -100,9 +100,9 @@ async fn an_order_in_doubt_is_not_passed_on() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_may_be_repeated_is_passed_on() {
     static LIST: [End; 2] = [HANGS, error(SOLD_OUT)];
+    static UNSENT: [End; 2] = [error(Verdict::transient().not_sent()), error(SOLD_OUT)];
     assert_eq!(flat(&LIST, READ).await.conclusion(), SeeError);
     assert_eq!(flat(&LIST, Keyed(READ)).await.conclusion(), Unresolved);
-    static UNSENT: [End; 2] = [error(Verdict::transient().not_sent()), error(SOLD_OUT)];
     let end = flat(&UNSENT, ORDER).await;
     assert_eq!((end.attempts(), end.conclusion()), (2, SeeError), "{end}");
 }

@@ -10,9 +10,9 @@ use resile::quota::{Cost, Dimension, Learning, Limit, Limits, Rate};
 use resile::stream::Resumption;
 use resile::upstream::Resource;
 use resile::{
-    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, HedgePolicy,
-    Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge, retry,
-    retry_stream,
+    Attempt, Backoff, Breaker, Budget, Bulkhead, Classify, Cooldown, FallbackPolicy, GaveUp,
+    HedgePolicy, Jitter, Never, Quota, RetryPolicy, Throttle, Upstream, Verdict, fallback, hedge,
+    retry, retry_stream,
 };
 
 use crate::log;
@@ -146,6 +146,8 @@ async fn ends_of_calls() {
     let ends = FallbackPolicy::new().with_classifier(then_ends());
     fallback(&[1, 2, 3], none, ends, Never).on(&feed()).await.unwrap_err();
 
+    Box::pin(orders_in_alternatives()).await;
+
     let open = |_| ready(Ok::<_, &str>(stream::iter([Ok(1), Err("broken")])));
     let call = retry_stream(open, TWICE, Never).on("feed");
     call.try_collect::<Vec<_>>().await.unwrap_err();
@@ -166,6 +168,23 @@ async fn ends_of_calls() {
 /// Returns the pauses before the calls of a surge: ten at once, and then so many that it goes on after a minute.
 fn surge() -> impl Iterator<Item = Duration> {
     repeat_n(Duration::ZERO, 10).chain(repeat_n(SECOND * 9, 8))
+}
+
+/// A lost order, which the default rules of a fallback keep and a classifier of the program sends on.
+async fn orders_in_alternatives() {
+    let once = TWICE.with_classifier(|_: &&str| Verdict::transient().not_again());
+    let order = |_: resile::fallback::Alternative<'_, u8>| {
+        retry(|_| ready(Err::<(), _>("lost")), once, Never).on("feed")
+    };
+    fallback(&[1, 2], order, FallbackPolicy::new(), Never).on(&feed()).await.unwrap_err();
+    let sends_on = FallbackPolicy::new().with_classifier(|end: &GaveUp<&str>| end.attempts() > 0);
+    let then_refused = |it: resile::fallback::Alternative<'_, u8>| {
+        let lost = Verdict::transient().not_again();
+        let verdict = if it.is_last() { Verdict::fatal() } else { lost };
+        let once = TWICE.with_classifier(move |_: &&str| verdict);
+        retry(|_| ready(Err::<(), _>("refused")), once, Never).on("feed")
+    };
+    fallback(&[1, 2], then_refused, sends_on, Never).on(&feed()).await.unwrap_err();
 }
 
 /// Ten calls that give up in an alternative of a fallback, and another one after a minute.
