@@ -7,9 +7,9 @@ use super::overdue::poll_overdue;
 use super::until::Until;
 use super::{CallPolicy, CallState, Engine, Finish, NO_LIMIT, PendingOf};
 use crate::cancel::Cancel;
-use crate::classify::Classify;
+use crate::classify::{CUT, Classify};
 use crate::error::inherited;
-use crate::policy::Rules;
+use crate::policy::{Doubt, Rules};
 use crate::quota::Collecting;
 use crate::time::Timer;
 use crate::upstream::{Around, Endpoint, Name, TargetFor};
@@ -118,16 +118,31 @@ where
     fn note_doubt(&mut self) {
         let listens = self.engine.guard.target.listens();
         if listens || inherited::is_asked() {
-            let classifier = self.policy.rules().classifier();
-            let dropped = classifier.classify_cut(Cut::Deadline);
-            let leaves_doubt =
-                dropped.is_some_and(|it| it.is_stated() && it.is_in_doubt(Some(Cut::Deadline)));
-            let place = if listens && leaves_doubt { classifier.place() } else { None };
-            let last_cut = self.engine.last_cut.with_doubt(leaves_doubt);
-            let is_keyed = dropped.is_some_and(|it| it.is_keyed());
+            let (doubt, is_keyed) = self.left_by_drop();
+            let is_told = listens && doubt == Doubt::Stated;
+            let place = if is_told { self.policy.rules().classifier().place() } else { None };
+            let last_cut = self.engine.last_cut.with_doubt(doubt);
             self.engine.last_cut = if is_keyed { last_cut.with_key() } else { last_cut };
             self.engine.place = place.map(Box::from);
         }
+    }
+
+    /// Returns the doubt that a drop of the attempt in flight leaves, and whether its request has a key.
+    pub(super) fn left_by_drop(&self) -> (Doubt, bool) {
+        let dropped = self.policy.rules().classifier().classify_cut(Cut::Deadline);
+        let verdict = dropped.unwrap_or(CUT);
+        let doubt = match (verdict.is_in_doubt(Some(Cut::Deadline)), verdict.is_stated()) {
+            (true, true) => Doubt::Stated,
+            (true, false) => Doubt::Unstated,
+            (false, _) => Doubt::No,
+        };
+        (doubt, verdict.is_keyed())
+    }
+
+    /// Returns what a drop of the stream leaves whose content has begun, if a fallback asks for it.
+    #[cfg(feature = "stream")]
+    pub(crate) fn left_by_content(&self) -> (Doubt, bool) {
+        if inherited::is_asked() { self.left_by_drop() } else { (Doubt::No, false) }
     }
 
     /// Returns true if the limit of the attempt is the deadline, which coincides with that of a fallback around

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::policy::Sending;
+use crate::policy::{Doubt, Sending};
 use crate::time::nanos;
 use crate::verdict::Cut;
 
@@ -11,7 +11,7 @@ use crate::verdict::Cut;
 /// * whether any of them may have had an effect, and whether the one that began last is one of these
 /// * whether any of them failed other than by an error of a healthy upstream
 /// * whether the verdict on any of them states a key of the request
-/// * whether a drop of the one in flight would leave a doubt
+/// * the doubt that a drop of the one in flight would leave
 ///
 /// A [`Cut::Deadline`] is not kept, because it closes the call.
 #[derive(Clone, Copy)]
@@ -26,7 +26,8 @@ const ASKED: u64 = 1 << 59;
 const FAILED: u64 = 1 << 58;
 const LATEST: u64 = 1 << 57;
 const KEYED: u64 = 1 << 56;
-const NONE: u64 = KEYED - 1;
+const UNSTATED: u64 = 1 << 55;
+const NONE: u64 = UNSTATED - 1;
 const STREAM: u64 = NONE - 1;
 
 impl LastCut {
@@ -96,13 +97,28 @@ impl LastCut {
         self.0 & (EFFECT | LATEST) == EFFECT
     }
 
-    /// Returns this cut, while an attempt is in flight that nobody may send again if it is dropped.
+    /// Returns this cut, while an attempt is in flight whose drop leaves this doubt.
     #[inline]
-    pub(super) const fn with_doubt(self, is_in_doubt: bool) -> Self {
-        Self(self.0 & !DOUBT | if is_in_doubt { DOUBT } else { 0 })
+    pub(super) const fn with_doubt(self, doubt: Doubt) -> Self {
+        let bits = match doubt {
+            Doubt::No => 0,
+            Doubt::Unstated => UNSTATED,
+            Doubt::Stated => DOUBT,
+        };
+        Self(self.0 & !(DOUBT | UNSTATED) | bits)
     }
 
-    /// Returns true if a drop of the attempt in flight leaves a doubt.
+    /// Returns the doubt that a drop of the attempt in flight leaves.
+    #[inline]
+    pub(super) const fn doubt(self) -> Doubt {
+        match self.0 & (DOUBT | UNSTATED) {
+            0 => Doubt::No,
+            UNSTATED => Doubt::Unstated,
+            _ => Doubt::Stated,
+        }
+    }
+
+    /// Returns true if a drop of the attempt in flight leaves a doubt that the classifier states.
     #[inline]
     pub(super) const fn leaves_doubt(self) -> bool {
         self.0 & DOUBT != 0
@@ -179,11 +195,17 @@ mod tests {
         let keyed = LastCut::new(None).with_key().begins().then(Some(Cut::Stream));
         assert!(keyed.is_keyed() && keyed.get() == Some(Cut::Stream) && !keyed.has_failed());
         assert!(!LastCut::new(None).with_effect().with_failure().is_keyed());
-        let in_flight = LastCut::new(None).with_doubt(true).with(Sending::NotSent);
+        let in_flight = LastCut::new(None).with_doubt(Doubt::Stated).with(Sending::NotSent);
         assert!(in_flight.leaves_doubt() && in_flight.get().is_none() && !in_flight.has_effect());
         assert!(
-            !in_flight.then(None).leaves_doubt() && !in_flight.with_doubt(false).leaves_doubt()
+            !in_flight.then(None).leaves_doubt() && !in_flight.with_doubt(Doubt::No).leaves_doubt()
         );
+        for doubt in [Doubt::No, Doubt::Unstated, Doubt::Stated] {
+            let in_flight = LastCut::new(None).with_key().with_doubt(doubt);
+            assert_eq!((in_flight.doubt(), in_flight.get()), (doubt, None));
+            assert_eq!(in_flight.leaves_doubt(), doubt == Doubt::Stated);
+            assert_eq!(in_flight.then(None).doubt(), Doubt::No);
+        }
         let longest = Some(Cut::AttemptTimeout(Duration::from_nanos(STREAM - 1)));
         assert_eq!(LastCut::new(Some(Cut::AttemptTimeout(Duration::MAX))).get(), longest);
         assert_eq!(LastCut::new(Some(Cut::Deadline)).get(), None);

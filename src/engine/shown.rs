@@ -1,4 +1,5 @@
 use crate::error::inherited;
+use crate::policy::Doubt;
 
 /// The part of an answer that the consumer of a stream has.
 ///
@@ -10,19 +11,29 @@ pub(crate) struct Shown {
     pub(crate) is_complete: bool,
     /// True if content of the attempt in flight has come, or of the one that has just finished.
     pub(crate) has_begun: bool,
+    /// The doubt that a drop of the stream leaves while its content comes, and whether its request has a key.
+    pub(crate) left: (Doubt, bool),
 }
 
 impl Shown {
     pub(super) const fn nothing() -> Self {
-        Self { has_content: false, is_complete: false, has_begun: false }
+        let left = (Doubt::No, false);
+        Self { has_content: false, is_complete: false, has_begun: false, left }
     }
 }
 
 impl Drop for Shown {
     #[inline]
     fn drop(&mut self) {
-        if self.has_content && !self.is_complete {
+        if self.is_complete {
+            return;
+        }
+        if self.has_content {
             inherited::note_part();
+        }
+        let (doubt, states_key) = self.left;
+        if doubt != Doubt::No || states_key {
+            inherited::note_end(doubt, states_key);
         }
     }
 }

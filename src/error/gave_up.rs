@@ -184,8 +184,9 @@ impl<E> GaveUp<E> {
     /// | failed or cut, and the request is [idempotent](Verdict::idempotent): a read that the server does not want again | no |
     /// | none was started | no |
     ///
-    /// A [`fallback`](crate::fallback()) is also in doubt if a call within one of its alternatives is, whichever
-    /// alternative that was. It has heard it from the call, so the error of the alternative does not matter.
+    /// A [`fallback`](crate::fallback()) is also in doubt if a call of this crate within one of its alternatives is,
+    /// whichever alternative that was. It hears it from the call, so the error of the alternative does not matter. It does
+    /// not hear a call in another task: there let its classifier pass on [`verdict`](Self::verdict).
     ///
     /// If the caller of a [`Run`](crate::Run) drops an attempt after an earlier one failed, the verdict
     /// on the earlier one counts.

@@ -97,7 +97,8 @@ impl<E> GaveUp<E> {
 
     /// Returns whether the reason says nothing of the doubt. That of a fallback does not if another call left it.
     fn hides_doubt(&self) -> bool {
-        let tells = || self.names_reason() && matches!(self.words(), IN_DOUBT | AFTER_DOUBT);
+        let tells =
+            || self.names_reason() && matches!(self.words(), IN_DOUBT | AFTER_DOUBT | NO_OPINION);
         self.reason().hides_doubt() || self.facts().inherits_doubt && !tells()
     }
 

@@ -21,8 +21,11 @@
 //!   load and delay.
 //!
 //! * The request is an order. An alternative that has lost its answer may have executed it, and the next one would
-//!   execute it again. Without a classifier the fallback ends after a call that is
-//!   [in doubt](crate::GaveUp::is_in_doubt).
+//!   execute it again. Without a classifier the fallback ends after a call whose own
+//!   classifier states that the request must not be sent again. Such are `http::Classifier::non_idempotent()` and a
+//!   closure with [`cut_is`](crate::classify::ClassifyExt::cut_is). A closure alone says nothing of a cut. Nor does the
+//!   fallback hear a call in another task, such as one by `tokio::spawn`. There set the classifier
+//!   `|end: &GaveUp<_>| end.verdict()`.
 //!
 //! A fallback hides an outage of the first choice, so watch its events.
 //!

@@ -138,6 +138,7 @@ where
         if !answer.flowing && !holds {
             answer.flowing = true;
             this.call.policy.shown.has_begun = true;
+            this.call.policy.shown.left = this.call.left_by_content();
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -166,6 +167,8 @@ where
         this.call.dropping(0, finish.is_cut(), || this.state.as_mut().pinned().set(State::Done));
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
+        // The failure says it now.
+        this.call.policy.shown.left = Default::default();
         if this.answer.flowing && matches!(finish, Finish::Deadline) {
             let (whole, is_shortened) =
                 (this.call.policy.whole, this.call.policy.is_whole_shortened);

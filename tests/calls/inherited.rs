@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::future::{pending, ready};
+use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use proptest::prelude::*;
 use resile::error::Conclusion::{
     AskAgain, AskAgainWithKey, InDoubt, NotDone, SeeError, Unresolved,
@@ -14,7 +16,7 @@ use resile::observe::Event;
 use resile::time::ManualTimer;
 use resile::{
     Backoff, Classify, FallbackPolicy, GaveUp, Health, Never, ResilienceExt, RetryPolicy,
-    StopReason, Upstream, Verdict, fallback, retry,
+    StopReason, Upstream, Verdict, fallback, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -181,7 +183,9 @@ async fn a_fallback_that_cuts_its_alternative_knows_the_request() {
                 let end = fallback(&[()], op, rules, &token).await.unwrap_err();
                 let (conclusion, in_doubt) = (end.conclusion(), end.is_in_doubt());
                 assert_eq!(conclusion == InDoubt, in_doubt, "{end}");
-                assert_eq!(end.to_string().matches(DOUBT).count(), usize::from(in_doubt), "{end}");
+                let words = |words: &str| end.to_string().matches(words).count();
+                let told = words(DOUBT) + words("has no opinion on a cut attempt");
+                assert_eq!(told, usize::from(in_doubt), "{end}");
                 let flat = end.flatten();
                 assert_eq!((flat.conclusion(), flat.is_in_doubt()), (conclusion, in_doubt));
                 conclusion
@@ -189,6 +193,9 @@ async fn a_fallback_that_cuts_its_alternative_knows_the_request() {
             let name = format!("{rules:?} {cancels} {listens}");
             assert_eq!(cut(&ORDER, false).await, InDoubt, "{name}");
             assert_eq!(cut(&Keyed(READ), false).await, AskAgainWithKey, "{name}");
+            // Nobody states what a cut means.
+            let stated = |failed: &Failed| failed.0;
+            assert_eq!(cut(&stated, false).await, InDoubt, "{name}");
             // The default of a fallback says nothing of a request that its token ends.
             let read = if cancels { SeeError } else { AskAgain };
             assert_eq!(cut(&READ, false).await, read, "{name}");
@@ -196,6 +203,59 @@ async fn a_fallback_that_cuts_its_alternative_knows_the_request() {
             assert!(matches!(unsent, AskAgain | NotDone), "{name}: {unsent:?}");
         }
     }
+}
+
+/// The fallback drops a stream that has shown a part of its answer.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_that_cuts_a_part_knows_the_request() {
+    let total = FallbackPolicy::new().with_total_timeout(SECOND);
+    let own = FallbackPolicy::new().with_attempt_timeout(SECOND);
+    for (rules, cancels) in [(total, false), (own, false), (FallbackPolicy::new(), true)] {
+        let cut = async |classifier: &dyn Classify<Failed>| {
+            let token = CancellationToken::new();
+            let policy = RetryPolicy::new().with_classifier(classifier);
+            let op = async |_: Alternative<'_, u8>| {
+                let open =
+                    async |_| Ok(stream::iter([Ok::<_, Failed>(1)]).chain(stream::pending()));
+                let mut answer = pin!(retry_stream(open, &policy, Never));
+                while answer.try_next().await?.is_some() {
+                    if cancels {
+                        token.cancel();
+                    }
+                }
+                Ok(())
+            };
+            let end = fallback(&[1, 2], op, rules, &token).await.unwrap_err();
+            assert_eq!((end.attempts(), end.is_partial()), (1, true), "{end}");
+            let flat = end.clone().flatten();
+            assert_eq!(flat.conclusion(), end.conclusion(), "{flat}");
+            assert_eq!(end.is_in_doubt(), end.conclusion() == InDoubt, "{end}");
+            end.conclusion()
+        };
+        assert_eq!(cut(&ORDER).await, InDoubt);
+        let keyed = cut(&Keyed(READ)).await;
+        assert!(matches!(keyed, AskAgainWithKey | Unresolved), "{keyed:?}");
+        assert!(!matches!(cut(&READ).await, InDoubt | NotDone));
+    }
+}
+
+/// A stream that ends by itself after a part leaves what its own error says.
+#[tokio::test(start_paused = true)]
+async fn a_fallback_hears_the_end_of_a_stream_and_not_its_drop() {
+    let policy = RetryPolicy::new().with_classifier(|_: &Failed| Verdict::fatal());
+    let rules = FallbackPolicy::new().with_classifier(|_: &GaveUp<Failed>| true);
+    let op = async |it: Alternative<'_, u8>| {
+        let ended = |_| ready(Ok(stream::iter([Ok(1), Err(Failed(None))])));
+        let whole = |_| ready(Ok(stream::iter([Ok::<_, Failed>(1)])));
+        if it.is_last() {
+            retry_stream(whole, &policy, Never).try_collect::<Vec<_>>().await?;
+            let refused = policy.with_classifier(|_: &Failed| SOLD_OUT);
+            return retry(|_| ready(Err::<(), _>(Failed(None))), refused, Never).await;
+        }
+        retry_stream(ended, &policy, Never).try_collect::<Vec<_>>().await.map(|_| ())
+    };
+    let end = fallback(&[1, 2], op, rules, Never).await.unwrap_err();
+    assert_eq!((end.attempts(), end.is_in_doubt()), (2, false), "{end}");
 }
 
 /// The deadline of the fallback ends the wait for the next attempt of an order with a key.
