@@ -118,7 +118,7 @@ where
     fn note_doubt(&mut self) {
         let listens = self.engine.guard.target.listens();
         if listens || inherited::is_asked() {
-            let (doubt, is_keyed) = self.left_by_drop();
+            let (doubt, is_keyed) = self.drop_leaves();
             let is_told = listens && doubt == Doubt::Stated;
             let place = if is_told { self.policy.rules().classifier().place() } else { None };
             let last_cut = self.engine.last_cut.with_doubt(doubt);
@@ -128,7 +128,7 @@ where
     }
 
     /// Returns the doubt that a drop of the attempt in flight leaves, and whether its request has a key.
-    pub(super) fn left_by_drop(&self) -> (Doubt, bool) {
+    pub(super) fn drop_leaves(&self) -> (Doubt, bool) {
         let dropped = self.policy.rules().classifier().classify_cut(Cut::Deadline);
         let verdict = dropped.unwrap_or(CUT);
         let doubt = match (verdict.is_in_doubt(Some(Cut::Deadline)), verdict.is_stated()) {
@@ -139,10 +139,11 @@ where
         (doubt, verdict.is_keyed())
     }
 
-    /// Returns what a drop of the stream leaves whose content has begun, if a fallback asks for it.
-    #[cfg(feature = "stream")]
-    pub(crate) fn left_by_content(&self) -> (Doubt, bool) {
-        if inherited::is_asked() { self.left_by_drop() } else { (Doubt::No, false) }
+    /// Returns the same if a fallback asks for it. It is for an attempt of whose drop the call does not tell: a hedge, one
+    /// by hand and a stream whose content comes.
+    #[inline]
+    pub(crate) fn asked_leaves(&self) -> (Doubt, bool) {
+        if inherited::is_asked() { self.drop_leaves() } else { (Doubt::No, false) }
     }
 
     /// Returns true if the limit of the attempt is the deadline, which coincides with that of a fallback around

@@ -101,7 +101,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
     fn tell_dropped(&self) {
         let is_keyed = self.last_cut.is_keyed();
         if !self.until.is_in_flight() {
-            return inherited::note_end(Doubt::No, is_keyed);
+            return inherited::note_end(Doubt::No, is_keyed, self.last_cut.has_effect());
         }
         let target = &self.guard.target;
         let sending = self.last_cut.asked().unwrap_or_else(dropped_last);
@@ -109,7 +109,7 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         let in_doubt = is_order && sending != Sending::NotSent;
         let is_unsent = sending == Sending::NotSent;
         let left = if is_unsent { Doubt::No } else { self.last_cut.doubt() };
-        inherited::note_end(left, is_keyed);
+        inherited::note_end(left, is_keyed, !is_unsent || self.last_cut.has_effect());
         let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
         if !target.listens() || is_told || thread::panicking() {
             return;

@@ -31,6 +31,7 @@ where
         facts.inherits_doubt = inherited.doubt != Doubt::No;
         facts.has_no_opinion = doubt == Doubt::Unstated && ending.has_no_opinion;
         facts.effect.states_key |= inherited.states_key;
+        facts.effect.may_have |= inherited.may_have || facts.in_doubt;
         let last = unknown.map_or(ending.verdict, |dropped| {
             let unknown = Verdict::transient().with_health(Health::Unknown);
             let unknown = if dropped.is_again() { unknown } else { unknown.not_again() };
@@ -41,10 +42,12 @@ where
         if facts.attempts > 0 {
             facts.effect = told;
         }
-        // Nobody has stated what an unclassified failure means, so a fallback may go on after it.
-        let is_stated = ending.reason != StopReason::Unclassified;
+        // A fallback may go on after a failure that says nothing of the request, unless its classifier calls it an order.
+        let is_stated =
+            ending.reason != StopReason::Unclassified && self.drop_leaves().0 == Doubt::Stated;
         let left = if is_stated { own } else { own.min(Doubt::Unstated) };
-        inherited::note_end(left, told.is_keyed() || told.states_key);
+        let has_key = told.is_keyed() || told.states_key;
+        inherited::note_end(left, has_key, facts.effect.may_have);
         // The attempt ran too briefly to say anything of the upstream, so the one before it says it.
         let last = match last {
             Some(last) if ending.is_unreported => Some(last.with_health(self.earlier_health())),

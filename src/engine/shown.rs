@@ -1,5 +1,4 @@
-use crate::error::inherited;
-use crate::policy::Doubt;
+use crate::error::inherited::{Left, note_part};
 
 /// The part of an answer that the consumer of a stream has.
 ///
@@ -11,13 +10,13 @@ pub(crate) struct Shown {
     pub(crate) is_complete: bool,
     /// True if content of the attempt in flight has come, or of the one that has just finished.
     pub(crate) has_begun: bool,
-    /// The doubt that a drop of the stream leaves while its content comes, and whether its request has a key.
-    pub(crate) left: (Doubt, bool),
+    /// What a drop of the stream leaves while its content comes.
+    pub(crate) left: Left,
 }
 
 impl Shown {
     pub(super) const fn nothing() -> Self {
-        let left = (Doubt::No, false);
+        let left = Left::nothing();
         Self { has_content: false, is_complete: false, has_begun: false, left }
     }
 }
@@ -26,14 +25,9 @@ impl Drop for Shown {
     #[inline]
     fn drop(&mut self) {
         if self.is_complete {
-            return;
-        }
-        if self.has_content {
-            inherited::note_part();
-        }
-        let (doubt, states_key) = self.left;
-        if doubt != Doubt::No || states_key {
-            inherited::note_end(doubt, states_key);
+            self.left.clear();
+        } else if self.has_content {
+            note_part();
         }
     }
 }

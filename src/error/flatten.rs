@@ -63,8 +63,9 @@ impl<E> GaveUp<GaveUp<E>> {
             let (verdict, is_flat) = (told.verdict.map(of_all), true);
             let told =
                 Facts { kind, is_flat, attempts, elapsed, verdict, in_doubt, effect, ..told };
-            let inherits_doubt = facts.inherits_doubt;
-            let told = Facts { inherits_doubt, upstream, alternative, ..told };
+            let inherits_doubt = facts.inherits_doubt || told.inherits_doubt;
+            let has_no_opinion = told.has_no_opinion && !facts.inherits_doubt;
+            let told = Facts { inherits_doubt, has_no_opinion, upstream, alternative, ..told };
             if is_asked_again { told.again_after(again_after) } else { told }
         } else {
             let is_partial = told.is_partial;

@@ -189,7 +189,7 @@ impl<E> GaveUp<E> {
     /// not hear a call in another task: there let its classifier pass on [`verdict`](Self::verdict).
     ///
     /// If the caller of a [`Run`](crate::Run) drops an attempt after an earlier one failed, the verdict
-    /// on the earlier one counts.
+    /// on the earlier one counts. If it drops an attempt and makes another one, that one counts.
     ///
     /// # Examples
     ///

@@ -20,8 +20,10 @@ pub(crate) struct Inherited {
     pub(crate) has_part: bool,
     /// The doubt that the calls leave.
     pub(crate) doubt: Doubt,
-    /// True if a request has a key.
+    /// True if a request has a key and may have been executed.
     pub(crate) states_key: bool,
+    /// True if a request may have been executed.
+    pub(crate) may_have: bool,
 }
 
 impl Inherited {
@@ -31,6 +33,38 @@ impl Inherited {
             has_part: self.has_part || other.has_part,
             doubt: self.doubt.max(other.doubt),
             states_key: self.states_key || other.states_key,
+            may_have: self.may_have || other.may_have,
+        }
+    }
+}
+
+/// What the drop of an attempt in flight leaves: a doubt, and whether its request has a key. It is told if this value is
+/// dropped with the attempt.
+pub(crate) struct Left(Doubt, bool);
+
+impl Left {
+    #[inline]
+    pub(crate) const fn nothing() -> Self {
+        Self(Doubt::No, false)
+    }
+
+    #[inline]
+    pub(crate) const fn set(&mut self, (doubt, has_key): (Doubt, bool)) {
+        (self.0, self.1) = (doubt, has_key);
+    }
+
+    /// Forgets it, because the attempt has ended.
+    #[inline]
+    pub(crate) const fn clear(&mut self) {
+        self.set((Doubt::No, false));
+    }
+}
+
+impl Drop for Left {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0 != Doubt::No || self.1 {
+            note_end(self.0, self.1, true);
         }
     }
 }
@@ -54,9 +88,10 @@ pub(crate) fn note_part() {
     note(Inherited { has_part: true, ..Inherited::default() });
 }
 
-/// Notes what a call leaves that ends without success or is dropped.
-pub(crate) fn note_end(doubt: Doubt, states_key: bool) {
-    note(Inherited { has_part: false, doubt, states_key });
+/// Notes what a call leaves that ends without success or is dropped. `has_key` is true if its request has a key, and
+/// `may_have` if it may have been executed.
+pub(crate) fn note_end(doubt: Doubt, has_key: bool, may_have: bool) {
+    note(Inherited { has_part: false, doubt, states_key: has_key && may_have, may_have });
 }
 
 fn note(news: Inherited) {
@@ -69,18 +104,25 @@ mod tests {
 
     #[test]
     fn a_fallback_inherits_from_each_call_and_so_does_the_one_around_it() {
-        note_end(Doubt::Stated, true);
+        note_end(Doubt::Stated, true, true);
         assert!(!is_asked());
         let ((), outer) = inherit(|| {
             assert!(is_asked());
             let ((), inner) = inherit(|| {
-                note_end(Doubt::Unstated, false);
-                note_end(Doubt::No, true);
+                note_end(Doubt::No, true, false);
+                note_end(Doubt::Unstated, false, false);
             });
-            assert_eq!((inner.doubt, inner.states_key), (Doubt::Unstated, true));
-            note_end(Doubt::Stated, false);
+            assert_eq!(
+                (inner.doubt, inner.states_key, inner.may_have),
+                (Doubt::Unstated, false, false)
+            );
+            note_end(Doubt::Stated, true, true);
         });
+        assert!(outer.may_have);
         assert_eq!((outer.doubt, outer.states_key, outer.has_part), (Doubt::Stated, true, false));
         assert_eq!(inherit(|| ()).1, Inherited::default());
+        let left = || Left(Doubt::Stated, false);
+        assert_eq!(inherit(|| drop(left())).1.doubt, Doubt::Stated);
+        assert_eq!(inherit(|| left().clear()).1, Inherited::default());
     }
 }

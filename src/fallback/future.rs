@@ -129,7 +129,9 @@ where
                         (this.alternatives.len(), attempt.elapsed(), attempt.remaining());
                     let alternative = Alternative { value, index, count, elapsed, remaining };
                     this.call.policy.go_on();
-                    state.set(State::Trying { attempt: (this.op)(alternative) });
+                    let (attempt, inherited) = inherit(|| (this.op)(alternative));
+                    this.call.policy.inherited = inherited;
+                    state.set(State::Trying { attempt });
                     continue;
                 }
                 StateProj::Trying { mut attempt } => {

@@ -13,6 +13,7 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{Begin, CallPolicy, CallState, Finish, NO_LIMIT, Pending, PendingOf, Plain};
 use crate::error::GaveUp;
+use crate::error::inherited::Left;
 use crate::observe::{CallKind, EventKind};
 use crate::policy::{AsPolicy, Attempt, StopReason};
 use crate::time::nanos;
@@ -44,6 +45,8 @@ pin_project! {
         pub(super) pending: PendingOf<X, K>,
         // The time at which the sleep in `pending` ends.
         pub(super) asleep_until: u64,
+        // What a drop of the attempts in flight leaves.
+        left: Left,
     }
 }
 
@@ -99,6 +102,7 @@ impl<F, Fut, E, P, K: Cancel, X: Target> Hedge<F, Fut, E, P, K, X> {
             hedges: Vec::new(),
             pending,
             asleep_until: NO_LIMIT,
+            left: Left::nothing(),
         }
     }
 }
@@ -117,6 +121,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
+        this.left.clear();
         match *this.state {
             State::Unstarted => {
                 if let Begin::Go(elapsed) = this.call.begin(0, Some(cx.waker())) {
@@ -187,7 +192,12 @@ where
                     return Poll::Ready(outcome);
                 }
             }
-            match ready!(self.as_mut().poll_due(cx)) {
+            let due = self.as_mut().poll_due(cx);
+            if due.is_pending() {
+                let this = self.as_mut().project();
+                this.left.set(this.call.asked_leaves());
+            }
+            match ready!(due) {
                 // A new hedge must be polled. The removal of a timed-out hedge shifts the others.
                 None => from = 0,
                 Some(outcome) => return Poll::Ready(outcome),

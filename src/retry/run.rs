@@ -10,8 +10,9 @@ use crate::cancel::Cancel;
 use crate::classify::Classify;
 use crate::engine::{CallState, Finish, Pending, PendingOf, Renewed};
 use crate::error::GaveUp;
+use crate::error::inherited::Left;
 use crate::observe::CallKind;
-use crate::policy::{AsPolicy, Attempt, RetryPolicy};
+use crate::policy::{AsPolicy, Attempt, Doubt, RetryPolicy};
 use crate::quota::{Limits, Report, Usage};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
 
@@ -75,6 +76,8 @@ pub struct Run<E, P, K, X: Target = NoUpstream> {
     failed: u32,
     /// True while the attempt that [`next`](Self::next) began has no report.
     is_open: bool,
+    /// What a drop of that attempt leaves.
+    left: Left,
 }
 
 impl<E, P, K: Cancel> Run<E, P, K> {
@@ -87,7 +90,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     {
         let mut call = CallState::new(CallKind::Run, Renewed::new(policy), token);
         call.engine.note_start();
-        Self { call, has_succeeded: false, failed: 0, is_open: false }
+        Self { call, has_succeeded: false, failed: 0, is_open: false, left: Left::nothing() }
     }
 
     /// Makes the run on an [`Upstream`](crate::Upstream) shared with other calls, or names the run.
@@ -99,7 +102,7 @@ impl<E, P, K: Cancel> Run<E, P, K> {
     {
         let mut call = self.call.on(Via::new(target));
         call.engine.note_start();
-        Run { call, has_succeeded: false, failed: 0, is_open: false }
+        Run { call, has_succeeded: false, failed: 0, is_open: false, left: Left::nothing() }
     }
 }
 
@@ -134,6 +137,7 @@ impl<E, P, K, X: Target> Run<E, P, K, X> {
         if std::mem::take(&mut self.is_open) {
             self.call.note_effect();
         }
+        self.left.clear();
         self.call.go_on();
     }
 }
@@ -237,7 +241,7 @@ where
         self.has_succeeded = false;
         self.go_on();
         let begun = self.call.block_between(0);
-        self.is_open = begun.is_ok();
+        self.opens(begun.is_ok());
         begun
     }
 
@@ -251,9 +255,15 @@ where
             self.call.count_unadmitted();
         }
         self.failed = self.call.attempts();
-        self.is_open = false;
+        self.opens(false);
         self.call.note_error(error);
         self.call.finish_failed(0, Finish::Error).map(|_| ())
+    }
+
+    /// Notes whether an attempt without a report is in flight.
+    fn opens(&mut self, is_open: bool) {
+        self.is_open = is_open;
+        self.left.set(if is_open { self.call.asked_leaves() } else { (Doubt::No, false) });
     }
 
     /// Reports the usage of the current attempt to the quota. For attempts that were begun with
@@ -271,6 +281,7 @@ where
     /// Reports that the attempt succeeded, unless [`attempt`](Self::attempt) did. Returns `value`.
     #[must_use = "this is the result of the run"]
     pub fn succeeded<T>(mut self, value: T) -> T {
+        self.left.clear();
         if !self.has_succeeded {
             let attempts = self.call.attempts();
             self.call.succeeded_at(0, attempts, None);
@@ -319,7 +330,7 @@ where
         let this = self.project();
         let begun = ready!(this.run.call.poll_between(0, None, this.pending, cx));
         *this.is_done = true;
-        this.run.is_open = begun.is_ok();
+        this.run.opens(begun.is_ok());
         Poll::Ready(begun)
     }
 }

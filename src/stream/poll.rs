@@ -138,7 +138,8 @@ where
         if !answer.flowing && !holds {
             answer.flowing = true;
             this.call.policy.shown.has_begun = true;
-            this.call.policy.shown.left = this.call.left_by_content();
+            let leaves = this.call.asked_leaves();
+            this.call.policy.shown.left.set(leaves);
             // Content has come and met the limits.
             this.pending.as_mut().drop_sleep();
             let now = this.call.lift_limits(0);
@@ -168,7 +169,7 @@ where
         this.pending.as_mut().drop_sleep();
         this.answer.held.clear();
         // The failure says it now.
-        this.call.policy.shown.left = Default::default();
+        this.call.policy.shown.left.clear();
         if this.answer.flowing && matches!(finish, Finish::Deadline) {
             let (whole, is_shortened) =
                 (this.call.policy.whole, this.call.policy.is_whole_shortened);

@@ -179,8 +179,8 @@ impl Verdict {
     /// The end by a final error has these words too, although the same error would come again.
     /// [`conclusion`](crate::GaveUp::conclusion) tells these ends apart.
     ///
-    /// A key that any verdict of a call states is known at its end, unless the call is in doubt: its last error has no
-    /// verdict, or one without a key that leaves a doubt, or the classifier has no opinion on a cut. State the key of each
+    /// A key that any verdict of a call states is known at its end, unless the call is
+    /// [in doubt](crate::GaveUp::is_in_doubt). State the key of each
     /// error all the same, because another call with this key may end by one error alone. And state it in the opinion on
     /// [cuts](crate::Classify#cut-attempts): a call that was refused before its first attempt has no error.
     ///

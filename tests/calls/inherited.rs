@@ -15,8 +15,8 @@ use resile::fallback::Alternative;
 use resile::observe::Event;
 use resile::time::ManualTimer;
 use resile::{
-    Backoff, Classify, FallbackPolicy, GaveUp, Health, Never, ResilienceExt, RetryPolicy,
-    StopReason, Upstream, Verdict, fallback, retry, retry_stream,
+    Backoff, Classify, FallbackPolicy, GaveUp, Health, HedgePolicy, Never, ResilienceExt,
+    RetryPolicy, Run, StopReason, Upstream, Verdict, fallback, hedge, retry, retry_stream,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -283,6 +283,122 @@ async fn each_call_in_an_alternative_counts() {
     assert_eq!((end.attempts(), end.conclusion()), (1, InDoubt), "{end}");
 }
 
+/// An alternative tries a second place by itself, whose end says nothing of the first one.
+#[tokio::test(start_paused = true)]
+async fn a_second_call_in_an_alternative_denies_nothing_of_the_first_one() {
+    let unsent = Verdict::transient().not_sent();
+    for (classifier, first, conclusion) in [
+        (&ORDER as &dyn Classify<Failed>, LOST, InDoubt),
+        (&Keyed(READ), Verdict::transient(), AskAgainWithKey),
+    ] {
+        let policy = RetryPolicy::none().with_classifier(classifier);
+        let call =
+            |verdict| retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), &policy, Never);
+        let op = async |_: Alternative<'_, ()>| {
+            let _ = call(first).await;
+            call(unsent).await
+        };
+        let by_verdict = |end: &GaveUp<Failed>| end.verdict();
+        let rules = FallbackPolicy::new().with_classifier(by_verdict);
+        let end = fallback(&[()], op, rules, Never).await.unwrap_err();
+        assert_eq!((end.conclusion_if_first(), end.is_without_effect()), (conclusion, false));
+        // The deadline cuts the second one before it sends.
+        let op = async |_: Alternative<'_, ()>| {
+            let _ = call(first).await;
+            retry(|_| pending::<Result<(), Failed>>().before_sending(), &policy, Never).await
+        };
+        let rules = FallbackPolicy::new().with_total_timeout(SECOND);
+        let end = fallback(&[()], op, rules, Never).await.unwrap_err();
+        assert_eq!((end.conclusion_if_first(), end.is_without_effect()), (conclusion, false));
+    }
+}
+
+/// A classifier may forbid a repetition after an error and allow it after a cut, as that of a chat. Then it does not call
+/// the request an order, so another model may answer.
+#[tokio::test]
+async fn a_chat_goes_to_the_next_model() {
+    use resile::classify::ClassifyExt;
+    static LIST: [End; 2] = [error(LOST), error(SOLD_OUT)];
+    let careful = |failed: &Failed| failed.0;
+    let end = flat(&LIST, careful.cut_is(Verdict::transient())).await;
+    assert_eq!((end.attempts(), end.is_in_doubt()), (2, true), "{end}");
+}
+
+/// An error around a fallback has its words, and a stated doubt hides that of a cut without an opinion.
+#[tokio::test(start_paused = true)]
+async fn a_flat_error_has_the_words_of_the_doubt() {
+    let order = |verdict| {
+        let once = RetryPolicy::none().with_classifier(ORDER);
+        retry(move |_| ready(Err::<(), _>(Failed(Some(verdict)))), once, Never)
+    };
+    let rules = FallbackPolicy::new().with_classifier(|_: &GaveUp<Failed>| true);
+    let list = [LOST, SOLD_OUT];
+    let op = |_| fallback(&list, |it: Alternative<'_, Verdict>| order(*it.value()), rules, Never);
+    let by_verdict = |end: &GaveUp<GaveUp<Failed>>| end.verdict();
+    let policy = RetryPolicy::none().with_classifier(by_verdict);
+    let flat = retry(op, policy, Never).await.unwrap_err().flatten();
+    for end in [flat.to_string(), flat.flatten().to_string()] {
+        assert_eq!(end.matches(DOUBT).count(), 1, "{end}");
+    }
+    let hangs =
+        RetryPolicy::none().with_total_timeout(SECOND).with_classifier(|failed: &Failed| failed.0);
+    let op = async |it: Alternative<'_, bool>| match it.is_last() {
+        false => order(LOST).await,
+        true => retry(|_| pending::<Result<(), Failed>>(), &hangs, Never).await,
+    };
+    let flat = fallback(&[true, false], op, rules, Never).await.unwrap_err().flatten();
+    assert_eq!(flat.to_string().matches(DOUBT).count(), 1, "{flat}");
+}
+
+/// A call may end while the closure makes the alternative.
+#[test]
+fn a_blocking_call_in_the_closure_is_heard() {
+    let op = |_: Alternative<'_, u8>| {
+        let mut run = Run::new(RetryPolicy::none().with_classifier(ORDER), Never);
+        run.blocking_next().unwrap();
+        ready(Err::<(), _>(run.failed(Failed(Some(LOST))).unwrap_err()))
+    };
+    let call = fallback(&[1, 2], op, FallbackPolicy::new(), Never);
+    let end = drive(call, &ManualTimer::new()).unwrap_err();
+    assert_eq!((end.attempts(), end.conclusion()), (1, InDoubt), "{end}");
+}
+
+/// Attempts of whose drop their call does not tell: one by hand and those of a hedge.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_by_hand_and_a_hedge_are_heard() {
+    let rules = FallbackPolicy::new().with_total_timeout(2 * SECOND);
+    let keyed = Keyed(READ);
+    for (classifier, conclusion) in
+        [(&ORDER as &dyn Classify<Failed>, InDoubt), (&keyed, AskAgainWithKey), (&READ, AskAgain)]
+    {
+        let policy = RetryPolicy::none().with_classifier(classifier);
+        let op = async |_: Alternative<'_, ()>| {
+            let mut run = Run::new(&policy, Never);
+            run.next().await?;
+            pending::<()>().await;
+            run.failed(Failed(None))
+        };
+        let end = fallback(&[()], op, rules, Never).await.unwrap_err();
+        assert_eq!(end.conclusion(), conclusion, "{end}");
+        let policy = HedgePolicy::new().with_delay(SECOND).with_classifier(classifier);
+        let op =
+            |_: Alternative<'_, ()>| hedge(|_| pending::<Result<(), Failed>>(), &policy, Never);
+        let end = fallback(&[()], op, rules, Never).await.unwrap_err();
+        assert_eq!(end.conclusion(), conclusion, "{end}");
+        // A report or an end leaves nothing to a drop.
+        let op = async |_: Alternative<'_, ()>| {
+            let mut run = Run::new(RetryPolicy::new().with_classifier(classifier), Never);
+            run.next().await?;
+            assert_eq!(run.succeeded(1), 1);
+            let _ = hedge(|_| ready(Ok::<(), Failed>(())), &policy, Never).await?;
+            pending().await
+        };
+        let end: GaveUp<GaveUp<Failed>> =
+            fallback(&[()], op, rules, Never).await.map(|()| ()).unwrap_err();
+        assert_eq!(end.conclusion(), AskAgain, "{end}");
+    }
+}
+
 proptest! {
     /// The end of a fallback by its default rules denies nothing that an alternative may have done, and goes on after
     /// each other failure.
@@ -317,7 +433,7 @@ proptest! {
         let tried = &orders[..tried.get()];
         let has_doubt = tried.iter().any(is_in_doubt);
         let has_key = tried.iter().any(|(end, kind)| {
-            *kind == 2 && !matches!(end, End::Error { verdict: None })
+            *kind == 2 && end.may_have_effect() && !matches!(end, End::Error { verdict: None })
         });
         for end in [(end.conclusion(), end.is_in_doubt()), {
             let flat = end.flatten();

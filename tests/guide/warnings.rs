@@ -172,7 +172,8 @@ fn surge() -> impl Iterator<Item = Duration> {
 
 /// A lost order, which the default rules of a fallback keep and a classifier of the program sends on.
 async fn orders_in_alternatives() {
-    let once = TWICE.with_classifier(|_: &&str| Verdict::transient().not_again());
+    let once = Verdict::transient().not_again();
+    let once = TWICE.with_classifier((move |_: &&str| once).cut_is(once));
     let order = |_: resile::fallback::Alternative<'_, u8>| {
         retry(|_| ready(Err::<(), _>("lost")), once, Never).on("feed")
     };
