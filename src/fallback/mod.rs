@@ -19,15 +19,21 @@
 //!   answer may be worse than an error, so fail instead.
 //! * The alternatives share the broken part (one region, one account), so each of them only adds
 //!   load and delay.
-//!
 //! * The request is an order. An alternative that has lost its answer may have executed it, and the next one would
-//!   execute it again. Without a classifier the fallback ends after a call whose own
-//!   classifier states that the request must not be sent again. Such are `http::Classifier::non_idempotent()` and a
-//!   closure with [`cut_is`](crate::classify::ClassifyExt::cut_is). A closure alone says nothing of a cut. Nor does the
-//!   fallback hear a call in another task, such as one by `tokio::spawn`. There set the classifier
-//!   `|end: &GaveUp<_>| end.verdict()`.
+//!   execute it again.
 //!
 //! A fallback hides an outage of the first choice, so watch its events.
+//!
+//! # An order
+//!
+//! Without a classifier a fallback does not send an order on that is [in doubt](crate::GaveUp::is_in_doubt), and its error
+//! is in doubt too. A request is an order if the classifier of its own call forbids a repetition after a cut, as
+//! `http::Classifier::non_idempotent()` does. A closure says so by
+//! [`cut_is`](crate::classify::ClassifyExt::cut_is). Without that it may be one for a read, so the fallback goes on, but its
+//! error keeps the doubt.
+//!
+//! The fallback hears this from each call of this crate that it polls. It does not hear a call in another task, such as
+//! one by `tokio::spawn`. There set the classifier `|end: &GaveUp<_>| end.verdict()`, which passes the verdict on.
 //!
 //! # The budget
 //!

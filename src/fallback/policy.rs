@@ -10,7 +10,7 @@ use crate::policy::{common_settings, rules};
 /// | setting | default | why |
 /// |---|---|---|
 /// | total timeout | none | only the caller knows how long an answer is worth waiting for. Set one: without it, an alternative that hangs blocks the call for ever |
-/// | classifier | every error leads to the next alternative | the alternatives are few and each is tried once, so a read costs a short detour at worst. Set one if some errors are the same everywhere. An order is not sent on after a call within the alternative that is [in doubt](crate::GaveUp::is_in_doubt) by its own classifier, because it may be executed twice. After a part of the answer of a stream no alternative follows, because its answer would stand behind that part. A classifier of your own decides by itself: ask [`GaveUp::is_partial`](crate::GaveUp::is_partial) and [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt), or pass on [`GaveUp::verdict`](crate::GaveUp::verdict) |
+/// | classifier | every error leads to the next alternative | the alternatives are few and each is tried once, so a read costs a short detour at worst. Set one if some errors are the same everywhere. An [order](mod@crate::fallback#an-order) in doubt is not sent on, because it may be executed twice. After a part of the answer of a stream no alternative follows, because its answer would stand behind that part. A classifier of your own decides by itself: ask [`GaveUp::is_partial`](crate::GaveUp::is_partial) and [`GaveUp::is_in_doubt`](crate::GaveUp::is_in_doubt), or pass on [`GaveUp::verdict`](crate::GaveUp::verdict) |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a policy does nothing until a call is made under it"]
 pub struct FallbackPolicy<C = Always> {

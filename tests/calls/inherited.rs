@@ -342,9 +342,11 @@ async fn a_flat_error_has_the_words_of_the_doubt() {
     }
     let hangs =
         RetryPolicy::none().with_total_timeout(SECOND).with_classifier(|failed: &Failed| failed.0);
-    let op = async |it: Alternative<'_, bool>| match it.is_last() {
-        false => order(LOST).await,
-        true => retry(|_| pending::<Result<(), Failed>>(), &hangs, Never).await,
+    let op = async |it: Alternative<'_, bool>| {
+        if it.is_last() {
+            return retry(|_| pending::<Result<(), Failed>>(), &hangs, Never).await;
+        }
+        order(LOST).await
     };
     let flat = fallback(&[true, false], op, rules, Never).await.unwrap_err().flatten();
     assert_eq!(flat.to_string().matches(DOUBT).count(), 1, "{flat}");
@@ -390,11 +392,10 @@ async fn an_attempt_by_hand_and_a_hedge_are_heard() {
             let mut run = Run::new(RetryPolicy::new().with_classifier(classifier), Never);
             run.next().await?;
             assert_eq!(run.succeeded(1), 1);
-            let _ = hedge(|_| ready(Ok::<(), Failed>(())), &policy, Never).await?;
-            pending().await
+            hedge(|_| ready(Ok::<(), Failed>(())), &policy, Never).await?;
+            pending::<Result<(), GaveUp<Failed>>>().await
         };
-        let end: GaveUp<GaveUp<Failed>> =
-            fallback(&[()], op, rules, Never).await.map(|()| ()).unwrap_err();
+        let end: GaveUp<GaveUp<Failed>> = fallback(&[()], op, rules, Never).await.unwrap_err();
         assert_eq!(end.conclusion(), AskAgain, "{end}");
     }
 }
