@@ -64,8 +64,8 @@ impl<E> GaveUp<E> {
     /// [`cut_is`](crate::classify::ClassifyExt::cut_is) states what kind of request it is.
     ///
     /// The error of a [`fallback`](crate::fallback()) around calls knows the last error only after
-    /// [`flatten`](Self::flatten), so ask then. It knows the doubt and the key of the calls within
-    /// each alternative, but not of those in another task.
+    /// [`flatten`](Self::flatten), so ask then. It knows the doubt of the calls within each alternative
+    /// and the key of those that may have been executed, but nothing of calls in another task.
     ///
     /// An error is *final* if the reason is [`TooLarge`](StopReason::TooLarge), or if it is
     /// [`Fatal`](StopReason::Fatal) and the upstream is neither failing nor throttling. The first row that applies counts:
