@@ -46,7 +46,7 @@ pub(crate) use finish::{Classified, Finish};
 pub(crate) use pending::{Pending, PendingOf};
 #[cfg(feature = "stream")]
 pub(crate) use policy::Flowing;
-pub(crate) use policy::{CallPolicy, Counted, Limits, NO_LIMIT, Plain, Renewed, limit_of};
+pub(crate) use policy::{CallPolicy, Limits, NO_LIMIT, Plain, Renewed, limit_of};
 #[cfg(feature = "stream")]
 pub(crate) use shown::Shown;
 pub(crate) use state::CallState;

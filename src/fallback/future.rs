@@ -4,13 +4,13 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
+use super::counted::Counted;
 use super::{Alternative, FallbackPolicy};
 use crate::cancel::Cancel;
 use crate::classify::Classify;
-use crate::engine::{Attempting, CallState, Counted, Finish, Pending, PendingOf, Watched};
+use crate::engine::{Attempting, CallState, Finish, Pending, PendingOf, Watched};
 use crate::error::GaveUp;
-use crate::error::inherited::{Inherited, inherit};
-use crate::error::waits::Waits;
+use crate::error::inherited::inherit;
 use crate::observe::CallKind;
 use crate::policy::{AsPolicy, StopReason};
 use crate::upstream::{NoUpstream, Target, TargetFor, Via};
@@ -57,16 +57,7 @@ impl<'a, A, F, Fut, E, P, K: Cancel> Fallback<'a, A, F, Fut, E, P, K> {
     #[track_caller]
     pub(super) fn new(alternatives: &'a [A], op: F, policy: P, token: K) -> Self {
         let count = u32::try_from(alternatives.len()).unwrap_or(u32::MAX);
-        let policy = Counted {
-            policy,
-            count,
-            is_partial: false,
-            inherited: Inherited::default(),
-            earlier: Inherited::default(),
-            waits: Waits::default(),
-            cut_call: None,
-        };
-        let call = CallState::new(CallKind::Fallback, policy, token);
+        let call = CallState::new(CallKind::Fallback, Counted::new(policy, count), token);
         Self {
             op,
             alternatives,
@@ -130,7 +121,7 @@ where
                     let alternative = Alternative { value, index, count, elapsed, remaining };
                     this.call.policy.go_on();
                     let (attempt, inherited) = inherit(|| (this.op)(alternative));
-                    this.call.policy.inherited = inherited;
+                    this.call.policy.hear(inherited);
                     state.set(State::Trying { attempt });
                     continue;
                 }
@@ -145,8 +136,7 @@ where
                         polled => polled,
                     };
                     let (polled, inherited) = inherit(poll);
-                    let policy = &mut this.call.policy;
-                    policy.inherited = policy.inherited.and(inherited);
+                    this.call.policy.hear(inherited);
                     match ready!(polled) {
                         Ok(answer) => {
                             state.set(State::Done);
@@ -163,9 +153,8 @@ where
             let is_cut = finish.is_cut();
             let drop = || this.call.dropping(0, is_cut, || state.set(State::Done));
             let ((), inherited) = inherit(drop);
-            let policy = &mut this.call.policy;
-            policy.inherited = policy.inherited.and(inherited);
-            policy.is_partial = is_cut && inherited.has_part;
+            this.call.policy.hear(inherited);
+            this.call.policy.is_partial = is_cut && inherited.has_part;
             this.pending.as_mut().drop_sleep();
             let failed_at = this.call.finish(0, finish)?;
             this.call.policy.waits.failed(failed_at);

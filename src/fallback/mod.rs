@@ -100,6 +100,7 @@
 //! ```
 
 mod alternative;
+mod counted;
 pub(crate) mod fallback;
 mod future;
 pub(crate) mod policy;
