@@ -13,7 +13,7 @@ use crate::policy::{Doubt, Rules};
 use crate::quota::Collecting;
 use crate::time::Timer;
 use crate::upstream::{Around, Endpoint, Name, TargetFor};
-use crate::verdict::Cut;
+use crate::verdict::{Cut, Verdict};
 
 /// The attempt in flight, and the limits that may cut it.
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
@@ -127,16 +127,15 @@ where
         }
     }
 
+    /// Returns the classifier's verdict on a cut attempt, which is about the request alone.
+    pub(super) fn on_cut(&self) -> Verdict {
+        self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT)
+    }
+
     /// Returns the doubt that a drop of the attempt in flight leaves, and whether its request has a key.
-    pub(super) fn drop_leaves(&self) -> (Doubt, bool) {
-        let dropped = self.policy.rules().classifier().classify_cut(Cut::Deadline);
-        let verdict = dropped.unwrap_or(CUT);
-        let doubt = match (verdict.is_in_doubt(Some(Cut::Deadline)), verdict.is_stated()) {
-            (true, true) => Doubt::Stated,
-            (true, false) => Doubt::Unstated,
-            (false, _) => Doubt::No,
-        };
-        (doubt, verdict.is_keyed())
+    fn drop_leaves(&self) -> (Doubt, bool) {
+        let on_cut = self.on_cut();
+        (Doubt::of_drop(on_cut), on_cut.is_keyed())
     }
 
     /// Returns the same if a fallback asks for it. It is for an attempt of whose drop the call does not tell: a hedge, one

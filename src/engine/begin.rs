@@ -133,10 +133,8 @@ where
     /// Counts an attempt that the caller made without an admission, because a loop of uncounted
     /// attempts would never end.
     pub(crate) fn count_unadmitted(&mut self) {
-        let guard = &mut self.engine.guard;
-        guard.progress.attempts = guard.progress.attempts.saturating_add(1);
-        guard.spend();
-        self.engine.last_cut = self.engine.last_cut.begins();
+        self.engine.note_begin();
+        self.engine.guard.spend();
         self.engine.until.set(Until::Nothing);
     }
 }
@@ -156,11 +154,17 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
     pub(super) fn begins_again(&mut self) -> bool {
         let begins = X::ALONE && !self.guard.target.listens();
         if begins {
-            let attempts = &mut self.guard.progress.attempts;
-            *attempts = attempts.saturating_add(1);
-            self.last_cut = self.last_cut.begins();
+            self.note_begin();
         }
         begins
+    }
+
+    /// Counts an attempt that begins, and forgets what was known of the one before alone.
+    #[inline]
+    fn note_begin(&mut self) {
+        let attempts = &mut self.guard.progress.attempts;
+        *attempts = attempts.saturating_add(1);
+        self.last_cut = self.last_cut.begins();
     }
 
     /// Begins as [`CallState::begin_next`] does, with the answer of the token.
@@ -255,8 +259,7 @@ impl<X: Endpoint<Timer: Timer>, const N: usize> Engine<X, N> {
             self.emit(EventKind::Started { attempt, reserved }, limits.allowed);
         }
         // The attempt begins here and not before: the observer above may panic.
-        self.guard.progress.attempts = number;
-        self.last_cut = self.last_cut.begins();
+        self.note_begin();
         self.guard.spend();
         self.guard.note_sent(slot);
         Begin::Go(elapsed)

@@ -106,9 +106,9 @@ impl<X: Endpoint, const N: usize> Engine<X, N> {
         let target = &self.guard.target;
         let sending = self.last_cut.asked().unwrap_or_else(dropped_last);
         let is_order = self.last_cut.leaves_doubt();
-        let in_doubt = is_order && sending != Sending::NotSent;
         let is_unsent = sending == Sending::NotSent;
         let left = if is_unsent { Doubt::No } else { self.last_cut.doubt() };
+        let in_doubt = left == Doubt::Stated;
         inherited::note_end(left, is_keyed, !is_unsent || self.last_cut.has_effect());
         let is_told = cut().is_some_and(|tells_doubt| tells_doubt || !in_doubt);
         if !target.listens() || is_told || thread::panicking() {

@@ -3,11 +3,11 @@
 use super::ending::Ending;
 use super::{CallPolicy, CallState};
 use crate::cancel::Cancel;
-use crate::classify::{CUT, Classify};
+use crate::classify::Classify;
 use crate::error::{Facts, inherited};
 use crate::policy::{Doubt, Effect, Request, Rules, StopReason};
 use crate::upstream::TargetFor;
-use crate::verdict::{Cut, Health, Verdict};
+use crate::verdict::{Health, Verdict};
 
 impl<E, P, K, X, const N: usize> CallState<E, P, K, X, N>
 where
@@ -38,13 +38,14 @@ where
             Some(if dropped.is_keyed() { unknown.keyed() } else { unknown })
         });
         // Of a call without an attempt the words say nothing, but an earlier call may have had its key.
-        let told = self.effect_of(facts, last.or(ending.dropped));
+        let on_cut = self.on_cut();
+        let told = effect_of(facts, on_cut, last.or(ending.dropped));
         if facts.attempts > 0 {
             facts.effect = told;
         }
         // A fallback may go on after a failure that says nothing of the request, unless its classifier calls it an order.
-        let is_stated =
-            ending.reason != StopReason::Unclassified && self.drop_leaves().0 == Doubt::Stated;
+        let is_order = Doubt::of_drop(on_cut) == Doubt::Stated;
+        let is_stated = ending.reason != StopReason::Unclassified && is_order;
         let left = if is_stated { own } else { own.min(Doubt::Unstated) };
         let has_key = told.is_keyed() || told.states_key;
         inherited::note_end(left, has_key, facts.effect.may_have);
@@ -60,22 +61,20 @@ where
         doubt
     }
 
-    /// Returns the effect of the call with the kind of its request, as the classifier states it of a cut attempt or
-    /// in its last verdict, or its key in any verdict. A request in doubt needs no kind.
-    fn effect_of(&self, facts: &Facts, last: Option<Verdict>) -> Effect {
-        if facts.in_doubt {
-            return facts.effect;
-        }
-        let on_cut = self.policy.rules().classifier().classify_cut(Cut::Deadline).unwrap_or(CUT);
-        let states_key = facts.effect.states_key;
-        Effect { request: Request::of(on_cut, last, states_key), ..facts.effect }
-    }
-
     /// Returns the health that the last error shows, which is that of an earlier attempt.
     fn earlier_health(&self) -> Health {
         let classify = |last: &E| self.policy.rules().classifier().classify(last);
         self.last.as_ref().and_then(classify).map_or(Health::Unknown, |it| it.health())
     }
+}
+
+/// Returns the effect of the call with the kind of its request, as the classifier states it of a cut attempt or in its
+/// last verdict, or its key in any verdict. A request in doubt needs no kind.
+fn effect_of(facts: &Facts, on_cut: Verdict, last: Option<Verdict>) -> Effect {
+    if facts.in_doubt {
+        return facts.effect;
+    }
+    Effect { request: Request::of(on_cut, last, facts.effect.states_key), ..facts.effect }
 }
 
 /// Returns the verdict on a call for an outer one. `last` is that on the last failure, and `told` is what is known of

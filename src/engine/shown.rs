@@ -10,7 +10,7 @@ pub(crate) struct Shown {
     pub(crate) is_complete: bool,
     /// True if content of the attempt in flight has come, or of the one that has just finished.
     pub(crate) has_begun: bool,
-    /// What a drop of the stream leaves while its content comes.
+    /// The doubt and the key that a drop of the stream leaves while its content comes.
     pub(crate) left: Left,
 }
 

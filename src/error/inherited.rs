@@ -38,8 +38,8 @@ impl Inherited {
     }
 }
 
-/// What the drop of an attempt in flight leaves: a doubt, and whether its request has a key. It is told if this value is
-/// dropped with the attempt.
+/// The doubt that the drop of an attempt in flight leaves, and whether its request has a key. A fallback hears both if this
+/// value is dropped with the attempt.
 pub(crate) struct Left(Doubt, bool);
 
 impl Left {

@@ -45,7 +45,7 @@ pin_project! {
         pub(super) pending: PendingOf<X, K>,
         // The time at which the sleep in `pending` ends.
         pub(super) asleep_until: u64,
-        // What a drop of the attempts in flight leaves.
+        // The doubt and the key that a drop of the attempts in flight leaves.
         left: Left,
     }
 }

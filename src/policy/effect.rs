@@ -1,4 +1,4 @@
-use crate::verdict::Verdict;
+use crate::verdict::{Cut, Verdict};
 
 /// The effect of a call on its upstream, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,17 @@ pub(crate) enum Doubt {
     Unstated,
     /// The classifier states it. The operator learns of it too.
     Stated,
+}
+
+impl Doubt {
+    /// Returns the doubt that the drop of an attempt in flight leaves, by the verdict on a cut attempt.
+    pub(crate) const fn of_drop(on_cut: Verdict) -> Self {
+        match (on_cut.is_in_doubt(Some(Cut::Deadline)), on_cut.is_stated()) {
+            (true, true) => Self::Stated,
+            (true, false) => Self::Unstated,
+            (false, _) => Self::No,
+        }
+    }
 }
 
 /// The kind of a request, as the classifier states it.

@@ -76,7 +76,7 @@ pub struct Run<E, P, K, X: Target = NoUpstream> {
     failed: u32,
     /// True while the attempt that [`next`](Self::next) began has no report.
     is_open: bool,
-    /// What a drop of that attempt leaves.
+    /// The doubt and the key that a drop of that attempt leaves.
     left: Left,
 }
 
