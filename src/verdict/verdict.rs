@@ -180,8 +180,8 @@ impl Verdict {
     /// [`conclusion`](crate::GaveUp::conclusion) tells these ends apart.
     ///
     /// A key that any verdict of a call states is known at its end, unless the call is
-    /// [in doubt](crate::GaveUp::is_in_doubt). State the key of each
-    /// error all the same, because another call with this key may end by one error alone. And state it in the opinion on
+    /// [in doubt](crate::GaveUp::is_in_doubt). State the key of each error all the same, because another call with this
+    /// key may end by one error alone. And state it in the opinion on
     /// [cuts](crate::Classify#cut-attempts): a call that was refused before its first attempt has no error.
     ///
     /// # Examples

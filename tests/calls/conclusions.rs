@@ -17,7 +17,7 @@ use resile::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::effects::{End, Failed, Keyed, Known, ends, play};
+use super::effects::{End, Failed, Keyed, Known, ends, play, stated};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -72,11 +72,6 @@ proptest! {
         };
         prop_assert_eq!(gave_up.conclusion_if_first(), if_first, "{:?} {:?}", gave_up, ends);
     }
-}
-
-/// A closure that states a key of some errors, and nothing of a cut.
-fn stated(failed: &Failed) -> Option<Verdict> {
-    failed.0
 }
 
 /// Returns ends of attempts, of which some state a key.

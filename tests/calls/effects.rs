@@ -63,6 +63,11 @@ impl Classify<Failed> for Known {
     }
 }
 
+/// A closure that returns the verdict of an error, and says nothing of a cut.
+pub(super) fn stated(failed: &Failed) -> Option<Verdict> {
+    failed.0
+}
+
 pub(super) async fn attempt(end: End) -> Result<(), Failed> {
     match end {
         End::Error { verdict } => Err(Failed(verdict)),

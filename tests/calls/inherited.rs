@@ -20,7 +20,7 @@ use resile::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::effects::{End, Failed, Keyed, Known, attempt};
+use super::effects::{End, Failed, Keyed, Known, attempt, ends, stated};
 use super::script::{clock, drive};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -113,7 +113,6 @@ async fn a_request_that_may_be_repeated_is_passed_on() {
 #[tokio::test(start_paused = true)]
 async fn the_key_of_an_earlier_alternative_is_known() {
     static LIST: [End; 2] = [error(Verdict::transient().keyed()), error(SOLD_OUT)];
-    let stated = |failed: &Failed| failed.0;
     for name in [None, Some("a")] {
         let inner = Inner { ends: &LIST, classifier: stated, name };
         let (end, line) = ask(inner, FallbackPolicy::new()).await;
@@ -150,7 +149,7 @@ async fn the_doubt_of_an_earlier_alternative_is_told() {
 #[tokio::test(start_paused = true)]
 async fn a_doubt_that_nobody_has_stated_is_passed_on_and_told() {
     static LIST: [End; 2] = [HANGS, error(SOLD_OUT)];
-    let end = flat(&LIST, |failed: &Failed| failed.0).await;
+    let end = flat(&LIST, stated).await;
     assert_eq!((end.attempts(), end.conclusion()), (2, InDoubt), "{end}");
 }
 
@@ -194,7 +193,6 @@ async fn a_fallback_that_cuts_its_alternative_knows_the_request() {
             assert_eq!(cut(&ORDER, false).await, InDoubt, "{name}");
             assert_eq!(cut(&Keyed(READ), false).await, AskAgainWithKey, "{name}");
             // Nobody states what a cut means.
-            let stated = |failed: &Failed| failed.0;
             assert_eq!(cut(&stated, false).await, InDoubt, "{name}");
             // The default of a fallback says nothing of a request that its token ends.
             let read = if cancels { SeeError } else { AskAgain };
@@ -262,7 +260,7 @@ async fn a_fallback_hears_the_end_of_a_stream_and_not_its_drop() {
 #[tokio::test(start_paused = true)]
 async fn a_fallback_that_ends_a_wait_knows_the_key() {
     let policy = RetryPolicy::new().with_backoff(Backoff::fixed(60 * SECOND));
-    let policy = policy.with_classifier(|failed: &Failed| failed.0);
+    let policy = policy.with_classifier(stated);
     let failed = || Failed(Some(Verdict::transient().keyed()));
     let op = |_: Alternative<'_, ()>| retry(|_| ready(Err::<(), _>(failed())), &policy, Never);
     let rules = FallbackPolicy::new().with_total_timeout(SECOND);
@@ -319,8 +317,7 @@ async fn a_second_call_in_an_alternative_denies_nothing_of_the_first_one() {
 async fn a_chat_goes_to_the_next_model() {
     use resile::classify::ClassifyExt;
     static LIST: [End; 2] = [error(LOST), error(SOLD_OUT)];
-    let careful = |failed: &Failed| failed.0;
-    let end = flat(&LIST, careful.cut_is(Verdict::transient())).await;
+    let end = flat(&LIST, stated.cut_is(Verdict::transient())).await;
     assert_eq!((end.attempts(), end.is_in_doubt()), (2, true), "{end}");
 }
 
@@ -340,8 +337,7 @@ async fn a_flat_error_has_the_words_of_the_doubt() {
     for end in [flat.to_string(), flat.flatten().to_string()] {
         assert_eq!(end.matches(DOUBT).count(), 1, "{end}");
     }
-    let hangs =
-        RetryPolicy::none().with_total_timeout(SECOND).with_classifier(|failed: &Failed| failed.0);
+    let hangs = RetryPolicy::none().with_total_timeout(SECOND).with_classifier(stated);
     let op = async |it: Alternative<'_, bool>| {
         if it.is_last() {
             return retry(|_| pending::<Result<(), Failed>>(), &hangs, Never).await;
@@ -405,7 +401,7 @@ proptest! {
     /// each other failure.
     #[test]
     fn a_fallback_denies_nothing(
-        orders in proptest::collection::vec((super::effects::ends(), 0_u8..3), 1..5),
+        orders in proptest::collection::vec((ends(), 0_u8..3), 1..5),
     ) {
         let timer = ManualTimer::new();
         let tried = Cell::new(0);

@@ -31,7 +31,7 @@ pub(crate) struct Got {
     pub(crate) body: Option<Bytes>,
 }
 
-/// What the server does with a request.
+/// The way in which the server handles a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Does {
     Answer(u16),
